@@ -1,0 +1,87 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Warnings are errors in CI (`scripts/test` passes `-warnings-as-errors`); Swift 6 mode everywhere.
+let settings: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+func room(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+}
+
+func claims(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+}
+
+let package = Package(
+  name: "latchkey",
+  products: [
+    .library(name: "Latchkey", targets: ["Latchkey"]),
+    .library(name: "LatchkeyStorage", targets: ["LatchkeyStorage"]),
+    .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
+    .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
+    .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
+  ],
+  targets: [
+    // The system's C libraries.
+    .systemLibrary(
+      name: "CLatchkeySodium", path: "Sources/CSodium", pkgConfig: "libsodium",
+      providers: [.apt(["libsodium-dev"]), .brew(["libsodium"])]),
+    .systemLibrary(
+      name: "CLatchkeySQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(
+      name: "CLatchkeyZstd", path: "Sources/CZstd", pkgConfig: "libzstd",
+      providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+
+    // Pure rooms: no clock, no randomness, no files.
+    room("LatchkeyEncoding", "Sources/Encoding", ["CLatchkeySodium"]),
+    room("LatchkeyRecords", "Sources/Records", ["LatchkeyEncoding"]),
+    room("LatchkeyKeys", "Keys/Household", ["LatchkeyEncoding", "CLatchkeySodium"]),
+    room("LatchkeyLog", "Sources/Log", ["LatchkeyEncoding", "LatchkeyKeys", "CLatchkeyZstd"]),
+    room("LatchkeyEngine", "Sources/Engine", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog"]),
+
+    // Rooms that touch the world.
+    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys"]),
+    room("LatchkeySQLite", "Sources/SQLite", ["CLatchkeySQLite"]),
+    room("LatchkeyTables", "Sources/Tables", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeySQLite"]),
+    room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
+    room("LatchkeyFolder", "Adapters/Folder", ["LatchkeyStorage", "LatchkeyEncoding"]),
+    room("LatchkeyConformance", "Adapters/Conformance", ["LatchkeyStorage", "LatchkeyEncoding"]),
+    room(
+      "Latchkey", "Sources/Latchkey",
+      [
+        "LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog", "LatchkeyEngine",
+        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage",
+      ]),
+    .executableTarget(
+      name: "LatchkeyCommand", dependencies: ["Latchkey", "LatchkeyFolder", "LatchkeyStorage"],
+      path: "Sources/Command", swiftSettings: settings),
+
+    // The simulated world: a program of its own, so that a seed can be run by hand.
+    .executableTarget(
+      name: "LatchkeySimulation",
+      dependencies: [
+        "Latchkey", "LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog", "LatchkeyEngine",
+        "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage",
+      ],
+      path: "Tests/Simulation", swiftSettings: settings),
+
+    // Claims.
+    claims("EncodingTests", "Tests/Encoding", ["LatchkeyEncoding"]),
+    claims("RecordsTests", "Tests/Records", ["LatchkeyRecords", "LatchkeyEncoding"]),
+    claims("KeysTests", "Tests/Keys", ["LatchkeyKeys", "LatchkeyEncoding"]),
+    claims("KeyringTests", "Tests/Keyring", ["LatchkeyKeyring", "LatchkeyKeys", "LatchkeyEncoding"]),
+    claims("LogTests", "Tests/Log", ["LatchkeyLog", "LatchkeyKeys", "LatchkeyEncoding"]),
+    claims("EngineTests", "Tests/Engine", ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
+    claims("SQLiteTests", "Tests/SQLite", ["LatchkeySQLite"]),
+    claims("TablesTests", "Tests/Tables", ["LatchkeyTables", "LatchkeySQLite", "LatchkeyRecords", "LatchkeyEncoding"]),
+    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyEncoding"]),
+    claims("FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
+    claims("CommandTests", "Tests/Command", ["LatchkeySQLite"]),
+  ],
+  swiftLanguageModes: [.v6]
+)
