@@ -14,7 +14,7 @@ let verbs = [
     let answer = try Reply(result)
     #expect(result.exit == 64)
     #expect(!answer.ok)
-    #expect(answer.code == "unknown_option")
+    #expect(answer.code == "unknown-option")
     #expect(answer.message.contains("--no-such-option"))
     #expect(answer.next == ["latchkey \(verb) --help"])
     #expect(result.error.isEmpty)

@@ -4,7 +4,7 @@
 struct CommandError: Error, Sendable, Equatable {
   /// The number the process ends with.
   let exit: ExitCode
-  /// Which case of that number, in lower case with underscores: `code` in the JSON answer.
+  /// Which case of that number, in lower case with hyphens: `code` in the JSON answer.
   let code: String
   /// What happened and why, in whole sentences, without any secret.
   let message: String

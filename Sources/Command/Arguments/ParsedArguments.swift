@@ -40,10 +40,10 @@ struct ParsedArguments: Sendable {
 
 extension CommandError {
   static func missing(_ option: Option, next: [String] = ["latchkey --help"]) -> CommandError {
-    .usage("missing_option", "\(option.spelling) is missing: \(option.summary).", next: next)
+    .usage("missing-option", "\(option.spelling) is missing: \(option.summary).", next: next)
   }
 
   static func missing(_ argument: Argument, next: [String] = ["latchkey --help"]) -> CommandError {
-    .usage("missing_argument", "\(argument.name) is missing: \(argument.summary).", next: next)
+    .usage("missing-argument", "\(argument.name) is missing: \(argument.summary).", next: next)
   }
 }

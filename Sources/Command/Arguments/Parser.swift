@@ -27,14 +27,14 @@ struct Parser: Sendable {
     }
     guard let verb = path.last else {
       try refuseUnknown(tokens, at: here)
-      throw .usage("missing_verb", "Nothing to do: a verb is missing.", next: ["latchkey --help"])
+      throw .usage("missing-verb", "Nothing to do: a verb is missing.", next: ["latchkey --help"])
     }
     let given = try assigned(tokens, at: here, lenient: false)
     switch verb.body {
     case .runs(let runner): return (Globals(given), .run(runner, given))
     case .groups(let actions):
       throw .usage(
-        "missing_action", "\"\(here.name)\" needs one of: \(actions.map(\.name).joined(separator: ", ")).",
+        "missing-action", "\"\(here.name)\" needs one of: \(actions.map(\.name).joined(separator: ", ")).",
         next: actions.map { "\(here.name) \($0.name)" })
     }
   }
@@ -134,7 +134,7 @@ struct Parser: Sendable {
     let suggestion = Suggestion.nearest(to: word, among: verbs.map(\.name))
     let hint = suggestion.map { " Did you mean \"\($0)\"?" } ?? ""
     return .usage(
-      "unknown_\(what)", "\"\(place.name)\" has no \(what) \(word.quotedUnlessSecret).\(hint)",
+      "unknown-\(what)", "\"\(place.name)\" has no \(what) \(word.quotedUnlessSecret).\(hint)",
       next: (suggestion.map { ["\(place.name) \($0) --help"] } ?? []) + place.help)
   }
 
@@ -149,7 +149,7 @@ struct Parser: Sendable {
     let suggestion = Suggestion.nearest(to: String(word.drop { $0 == "-" }), among: names)
     let hint = suggestion.map { " Did you mean \"--\($0)\"?" } ?? ""
     return .usage(
-      "unknown_option", "\"\(place.name)\" has no option \(word.quotedUnlessSecret).\(hint)", next: place.help)
+      "unknown-option", "\"\(place.name)\" has no option \(word.quotedUnlessSecret).\(hint)", next: place.help)
   }
 
   /// Gives every token its place in the verb's declaration.
@@ -164,9 +164,9 @@ struct Parser: Sendable {
         case .plain(let word): plain.append(word)
         case .unknown(let word): throw unknownOption(word, at: place)
         case .unfinished(let option):
-          throw .usage("missing_value", "--\(option.name) needs a value: \(option.spelling).", next: place.help)
+          throw .usage("missing-value", "--\(option.name) needs a value: \(option.spelling).", next: place.help)
         case .overfull(let option):
-          throw .usage("unexpected_value", "--\(option.name) takes no value.", next: place.help)
+          throw .usage("unexpected-value", "--\(option.name) takes no value.", next: place.help)
         case .option(let option, let value):
           try assign(option, value, to: &options, at: place)
         }
@@ -194,10 +194,10 @@ struct Parser: Sendable {
     }
     if let objection = kind.objection(to: value) {
       throw .usage(
-        "bad_value", "--\(option.name) cannot be \(value.quotedUnlessSecret): \(objection)", next: place.help)
+        "bad-value", "--\(option.name) cannot be \(value.quotedUnlessSecret): \(objection)", next: place.help)
     }
     if options[option.name] != nil, !option.isRepeatable {
-      throw .usage("repeated_option", "--\(option.name) is given twice.", next: place.help)
+      throw .usage("repeated-option", "--\(option.name) is given twice.", next: place.help)
     }
     options[option.name, default: []].append(value)
   }
@@ -212,18 +212,18 @@ struct Parser: Sendable {
       }
       if let objection = argument.kind.objection(to: word) {
         throw .usage(
-          "bad_value", "\(argument.name) cannot be \(word.quotedUnlessSecret): \(objection)", next: place.help)
+          "bad-value", "\(argument.name) cannot be \(word.quotedUnlessSecret): \(objection)", next: place.help)
       }
       arguments[argument.name] = word
     }
     guard let extra = rest.first else { return arguments }
     if extra.looksSecret {
       throw .usage(
-        "secret_argument",
+        "secret-argument",
         "An invite link does not belong on the command line, where other programs and the shell's history see it: "
           + "give it on standard input or with --invite-file. Better make a new invite.",
         next: place.help)
     }
-    throw .usage("unexpected_argument", "\"\(place.name)\" has no place for \"\(extra.printable)\".", next: place.help)
+    throw .usage("unexpected-argument", "\"\(place.name)\" has no place for \"\(extra.printable)\".", next: place.help)
   }
 }

@@ -23,7 +23,7 @@ struct HomeDirectories: Sendable, Equatable {
     if let base = Environment.value(variable), base.hasPrefix("/") { return base + "/latchkey" }
     guard let home = Environment.value("HOME") else {
       throw .usage(
-        "no_home", "There is no place for keys and settings: neither LATCHKEY_HOME nor HOME is set.",
+        "no-home", "There is no place for keys and settings: neither LATCHKEY_HOME nor HOME is set.",
         next: ["latchkey help environment"])
     }
     return "\(home)/\(fallback)/latchkey"

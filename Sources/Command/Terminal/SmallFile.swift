@@ -16,23 +16,23 @@ enum SmallFile {
   static func read(_ path: String, isSecret: Bool = false) throws(CommandError) -> [UInt8] {
     let shown = path.quotedUnlessSecret
     let number = open(path, O_RDONLY | O_CLOEXEC)
-    guard number >= 0 else { throw CommandError(.other, "file_unreadable", "Cannot read \(shown): \(reason()).") }
+    guard number >= 0 else { throw CommandError(.other, "file-unreadable", "Cannot read \(shown): \(reason()).") }
     let file = Descriptor(number: number)
     defer { file.closeFile() }
     var status = stat()
     guard fstat(number, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
-      throw CommandError(.other, "file_unreadable", "Cannot read \(shown): it is a directory.")
+      throw CommandError(.other, "file-unreadable", "Cannot read \(shown): it is a directory.")
     }
     // A pipe has no other readers than the two ends; only what lies in a directory can be opened by others.
     if isSecret, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
       throw CommandError(
-        .keyRefused, "file_not_private",
+        .keyRefused, "file-not-private",
         "\(shown) holds a secret, but other users of this computer can read it. It was not used.",
         next: ["chmod 600 \(path.quotedForShell)"])
     }
     guard let content = file.readAll(limit: limit) else {
       throw CommandError(
-        .other, "file_unreadable", "Cannot read \(shown): it is larger than 16 MiB, or reading failed.")
+        .other, "file-unreadable", "Cannot read \(shown): it is larger than 16 MiB, or reading failed.")
     }
     return content
   }
@@ -44,7 +44,7 @@ enum SmallFile {
     let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard number >= 0 else {
       let why = errno == EEXIST ? "it is there already, and is not overwritten" : reason()
-      throw CommandError(.other, "file_not_written", "Cannot write \(path.quotedUnlessSecret): \(why).")
+      throw CommandError(.other, "file-not-written", "Cannot write \(path.quotedUnlessSecret): \(why).")
     }
     let file = Descriptor(number: number)
     let isWritten = file.write(text)
@@ -52,7 +52,7 @@ enum SmallFile {
     guard isWritten, isClosed else {
       let why = reason()
       _ = unlink(path)
-      throw CommandError(.other, "file_not_written", "Cannot write \(path.quotedUnlessSecret): \(why).")
+      throw CommandError(.other, "file-not-written", "Cannot write \(path.quotedUnlessSecret): \(why).")
     }
   }
 

@@ -50,7 +50,7 @@ struct Terminal: Sendable {
   func confirm(_ summary: [Line], typing name: String, given: String?, next: [String]) throws(CommandError) {
     if let given {
       if given == name { return }
-      throw CommandError(.cancelled, "name_differs", "--confirm names something else. Nothing was changed.", next: next)
+      throw CommandError(.cancelled, "name-differs", "--confirm names something else. Nothing was changed.", next: next)
     }
     let answer = try ask(summary, "Type \"\(name.printable)\" to go on: ", next: next)
     guard answer == name else { throw Terminal.cancelled }
@@ -59,7 +59,7 @@ struct Terminal: Sendable {
   private func ask(_ summary: [Line], _ question: String, next: [String]) throws(CommandError) -> String {
     guard !globals.noInput else {
       throw CommandError(
-        .decisionNeeded, "confirmation_needed",
+        .decisionNeeded, "confirmation-needed",
         "This needs a person's yes, and --no-input forbids asking. Nothing was changed.", next: next)
     }
     write(summary.map(style.rendered).joined() + question)
@@ -109,7 +109,7 @@ struct Terminal: Sendable {
     } else if Descriptor.input.isTerminal {
       guard !globals.noInput else {
         throw CommandError(
-          .keyRefused, "secret_missing", "\(what.capitalizedFirst) is missing, and --no-input forbids asking for it.",
+          .keyRefused, "secret-missing", "\(what.capitalizedFirst) is missing, and --no-input forbids asking for it.",
           next: next)
       }
       text = Echo.off(on: .input) {
@@ -121,7 +121,7 @@ struct Terminal: Sendable {
       text = Descriptor.input.firstLine
     }
     guard let text, !text.isEmpty else {
-      throw CommandError(.keyRefused, "secret_missing", "\(what.capitalizedFirst) is missing.", next: next)
+      throw CommandError(.keyRefused, "secret-missing", "\(what.capitalizedFirst) is missing.", next: next)
     }
     return text
   }

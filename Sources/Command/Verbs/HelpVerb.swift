@@ -26,7 +26,7 @@ extension Verbs {
       let names = Topics.all.map(\.name) + all.map(\.name)
       let suggestion = Suggestion.nearest(to: name, among: names)
       throw .usage(
-        "unknown_topic",
+        "unknown-topic",
         "There is no help about \(name.quotedUnlessSecret)."
           + (suggestion.map { " Did you mean \"\($0)\"?" } ?? ""),
         next: (suggestion.map { ["latchkey help \($0)"] } ?? []) + ["latchkey --help"])
