@@ -51,6 +51,7 @@ enum Main {
       end: {
         Echo.restore()
         progress.finish()
+        if Interrupt.isAsking.load(ordering: .relaxed) { Descriptor.error.write("\n") }
         end(answer, .failure(.interrupted))
       })
     let result = await work.value
