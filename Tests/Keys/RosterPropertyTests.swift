@@ -34,18 +34,40 @@ private struct RandomHistory {
     }
   }
 
-  mutating func step() {
-    let actor = actors[world.random.number(below: actors.count)]
+  /// Goes on until so many entries are written.
+  mutating func run(_ entries: Int) {
+    var steps = 0
+    while world.written.count < entries && steps < 10 * entries {
+      step()
+      steps += 1
+    }
+  }
+
+  private mutating func step() {
+    let at = world.random.number(below: actors.count)
+    let actor = actors[at]
     guard var view = views[actor.keys.id] else { return }
     // Now and then it hears of some of what was written, in whatever order.
-    for made in world.random.shuffled(world.written) where world.random.number(below: 3) == 0 { view.add(made) }
-    let operation = self.operation(actor)
-    if view.refusal(of: operation, by: actor.origin) == nil || world.random.number(below: 6) == 0 {
+    for made in world.random.shuffled(world.written) where world.random.number(below: 4) > 0 { view.add(made) }
+    if view.role(of: actor.keys.id) == nil && world.random.number(below: 6) > 0 {
+      views[actor.keys.id] = view
+      return
+    }
+    // Mostly something that it may do, now and then whatever comes to mind.
+    var operation = self.operation(actor)
+    let isBold = world.random.number(below: 3) == 0
+    var tries = 0
+    while !isBold, tries < 4, view.refusal(of: operation, by: actor.origin) != nil {
+      operation = self.operation(actor)
+      tries += 1
+    }
+    if isBold || view.refusal(of: operation, by: actor.origin) == nil {
       let before = view
       view.add(world.make(operation, by: actor, in: before))
-      if world.random.number(below: 25) == 0 {
+      if world.random.number(below: 20) == 0 {
         let twin = world.make(.profile(personName: "twin", deviceName: ""), by: actor, in: before)
         if world.random.number(below: 2) == 0 { view.add(twin) }
+        if world.random.number(below: 4) > 0 { actors[at].begin(Incarnation(UInt64(world.written.count))) }
       }
     }
     views[actor.keys.id] = view
@@ -78,7 +100,7 @@ private struct RandomHistory {
       let device = actors[4 + world.random.number(below: 2)]
       return .addDevice(device.certificate, name: device.name, isKit: false)
     case 12:
-      return world.random.number(below: 30) == 0 ? .leave : .profile(personName: actor.name, deviceName: "d")
+      return world.random.number(below: 60) == 0 ? .leave : .profile(personName: actor.name, deviceName: "d")
     default:
       return .profile(personName: actor.name + "!", deviceName: actor.name)
     }
@@ -101,30 +123,35 @@ private struct Outcome: Equatable {
 struct RosterPropertyTests {
   @Test(
     "every delivery order, with repetitions, gives the same people, devices, zones, invites and verdicts",
-    arguments: 0..<24)
+    arguments: 0..<12)
   func permutations(_ seed: Int) throws {
     var history = try RandomHistory("history \(seed)", isPrivate: seed % 6 == 0)
-    for _ in 0..<70 { history.step() }
+    history.run(70)
     let written = history.world.written
     var inOrder = Roster(household: history.world.household)
     for made in written { inOrder.add(made) }
     let expected = Outcome(inOrder, written)
-    for _ in 0..<6 {
+    for _ in 0..<4 {
       var roster = Roster(household: history.world.household)
       for made in history.world.random.shuffled(written + written.prefix(10)) { roster.add(made) }
       #expect(Outcome(roster, written) == expected)
     }
   }
 
-  @Test("an entry's verdict depends on its ancestors and on nothing else", arguments: 0..<6)
-  func ancestorsOnly(_ seed: Int) throws {
+  @Test("an entry's verdict depends on its ancestors and on nothing else")
+  func ancestorsOnly() throws {
+    var seen = Set<RosterVerdict>()
+    for seed in 0..<6 { try check(seed, &seen) }
+    #expect(seen.count > 5, "the histories are too tame to prove anything")
+  }
+
+  private func check(_ seed: Int, _ seen: inout Set<RosterVerdict>) throws {
     var history = try RandomHistory("ancestors \(seed)", isPrivate: false)
-    for _ in 0..<60 { history.step() }
+    history.run(60)
     let written = history.world.written
     var whole = Roster(household: history.world.household)
     for made in written { whole.add(made) }
     let byHash = Dictionary(written.map { ($0.hash, $0) }) { a, _ in a }
-    var seen = Set<RosterVerdict>()
     for made in written {
       var needed: Set<EntryHash> = []
       var open = [made.hash]
@@ -138,14 +165,13 @@ struct RosterPropertyTests {
       #expect(whole.verdict(of: made.hash) == verdict)
       seen.insert(verdict)
     }
-    #expect(seen.count > 2, "the history is too tame to prove anything")
   }
 
   @Test("nobody gains a right by what arrives later: the roles of a counting entry's author were given before it")
   func noGhosts() throws {
     for seed in 0..<6 {
       var history = try RandomHistory("ghosts \(seed)", isPrivate: false)
-      for _ in 0..<60 { history.step() }
+      history.run(60)
       var roster = Roster(household: history.world.household)
       var enrolled: Set<DeviceID> = [history.world.ana.keys.id]
       for made in history.world.written {

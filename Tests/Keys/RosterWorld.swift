@@ -5,7 +5,7 @@ import LatchkeyKeys
 struct Actor {
   let keys: DeviceKeys
   var chain: CertificateChain
-  let origin: Origin
+  private(set) var origin: Origin
   let name: String
 
   /// A person of its own.
@@ -25,6 +25,9 @@ struct Actor {
     origin = Origin(device: keys.id, incarnation: Incarnation(random.bytes(8)) ?? Incarnation(1))
     self.name = name
   }
+
+  /// Goes on under another incarnation, as after a restored backup.
+  mutating func begin(_ incarnation: Incarnation) { origin = Origin(device: keys.id, incarnation: incarnation) }
 
   var certificate: Certificate { chain.certificates[chain.certificates.count - 1] }
 }
