@@ -3,12 +3,12 @@ public import LatchkeyKeys
 
 /// One sealed object, ready to be sent: its name below the zone's prefix, and its bytes.
 public struct SealedObject: Equatable, Sendable {
-  public let name: String
+  public let name: ObjectName
   public let bytes: [UInt8]
   /// The last sequence of the author's log that is safe once this object and those before it are.
   public let sequence: UInt64
 
-  public init(name: String, bytes: [UInt8], sequence: UInt64) {
+  public init(name: ObjectName, bytes: [UInt8], sequence: UInt64) {
     (self.name, self.bytes, self.sequence) = (name, bytes, sequence)
   }
 }
@@ -92,7 +92,7 @@ public struct OwnLog: Equatable, Sendable {
       let frame = part.compress ? Compression.compress(part.payload) : nil
       tail.append(
         StoredEntry(
-          body: body, signature: signing.sign("entry", body), isCompressed: frame != nil,
+          body: body, signature: signing.sign(.entry, body).bytes, isCompressed: frame != nil,
           stored: frame ?? part.payload))
       lastSequence += 1
       let hash = EntryBody.hash(of: body)
@@ -126,35 +126,23 @@ public struct OwnLog: Equatable, Sendable {
   ///   - now: milliseconds since 1970, for the heads' grace period.
   ///   - random: nonces.
   public mutating func seal(
-    _ facts: HeadFacts, keys: EpochKeys, signing: SigningKey, now: Int64, random: RandomSource
-  ) -> [SealedObject] {
+    _ facts: HeadFacts, keys: EpochKeys, signing: SigningKey, now: Int64, random: inout some RandomSource
+  ) throws(EnvelopeError) -> [SealedObject] {
     guard !isSealed, let lastHash else { return [] }
     var out: [SealedObject] = []
     let bodyWeight = 512 + facts.vector.count * 72 + facts.rosterHeads.count * 34 + facts.unapplied.count * 40
     if bodyWeight + tail.reduce(0, { $0 + $1.weight }) > LogLimits.sealedTailBytes - Envelope.overhead {
-      var run: [StoredEntry] = []
-      var weight = 0
-      func close(_ log: inout OwnLog) {
-        guard !run.isEmpty else { return }
-        log.lastSegment += 1
+      for run in runs(of: tail) {
+        lastSegment += 1
         let content = SegmentContent(
-          origin: log.origin, zone: log.zone, index: log.lastSegment, firstSequence: log.segmentsEnd + 1, entries: run)
-        log.segmentsEnd += UInt64(run.count)
-        let name = keys.segmentName(zone: log.zone, origin: log.origin, index: log.lastSegment)
-        out.append(
-          SealedObject(
-            name: name,
-            bytes: keys.seal(.segment, zone: log.zone, name: name, content: content.encoded(), random: random),
-            sequence: log.segmentsEnd))
-        run = []
-        weight = 0
+          origin: origin, zone: zone, index: lastSegment, firstSequence: segmentsEnd + 1, entries: Array(run))
+        segmentsEnd += UInt64(run.count)
+        let name = keys.segmentName(zone: zone, origin: origin, index: lastSegment)
+        let bytes = try Envelope.seal(
+          content.encoded(), at: keys.place(.segment, zone: zone, name: name), key: keys.zoneKey(zone),
+          nonce: EnvelopeNonce(&random))
+        out.append(SealedObject(name: name, bytes: bytes, sequence: segmentsEnd))
       }
-      for entry in tail {
-        if weight + entry.weight > LogLimits.segmentTarget - 65_536 || run.count == LogLimits.entriesPerObject { close(&self) }
-        run.append(entry)
-        weight += entry.weight
-      }
-      close(&self)
       tail = []
     }
     counter += 1
@@ -164,15 +152,33 @@ public struct OwnLog: Equatable, Sendable {
       lastSequence: lastSequence, lastHash: lastHash, vector: facts.vector, rosterHeads: facts.rosterHeads,
       hlc: facts.hlc, digest: facts.digest, unapplied: facts.unapplied
     ).encoded()
-    let content = HeadContent(body: body, signature: signing.sign("head", body), tail: tail)
+    let content = HeadContent(body: body, signature: signing.sign(.head, body).bytes, tail: tail)
     let name = keys.headName(zone: zone, origin: origin, counter: counter)
-    out.append(
-      SealedObject(
-        name: name, bytes: keys.seal(.head, zone: zone, name: name, content: content.encoded(), random: random),
-        sequence: lastSequence))
+    let bytes = try Envelope.seal(
+      content.encoded(), at: keys.place(.head, zone: zone, name: name), key: keys.zoneKey(zone),
+      nonce: EnvelopeNonce(&random))
+    out.append(SealedObject(name: name, bytes: bytes, sequence: lastSequence))
     liveHeads.append(LiveHead(counter: counter, writtenAt: now))
     isSealed = true
     return out
+  }
+
+  /// Cuts entries into runs that make one segment each.
+  private func runs(of entries: [StoredEntry]) -> [ArraySlice<StoredEntry>] {
+    var runs: [ArraySlice<StoredEntry>] = []
+    var start = 0
+    var weight = 0
+    for (index, entry) in entries.enumerated() {
+      let isFull = weight + entry.weight > LogLimits.segmentTarget - 65_536 || index - start == LogLimits.entriesPerObject
+      if index > start && isFull {
+        runs.append(entries[start..<index])
+        start = index
+        weight = 0
+      }
+      weight += entry.weight
+    }
+    if start < entries.count { runs.append(entries[start...]) }
+    return runs
   }
 
   /// Heads that may be deleted: not among the newest four, and older than ten minutes (format §7).

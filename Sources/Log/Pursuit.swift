@@ -48,12 +48,12 @@ public struct LogReader: Sendable {
   /// - Parameters:
   ///   - names: names below the zone's prefix.
   ///   - own: this device's own log, whose heads are skipped unless one is newer than it wrote.
-  public func newHeads(among names: [String], belief: Belief, own: OwnLog?) -> [String] {
-    var newest: [String: (counter: UInt64, name: String)] = [:]
+  public func newHeads(among names: [ObjectName], belief: Belief, own: OwnLog?) -> [ObjectName] {
+    var newest: [String: (counter: UInt64, name: ObjectName)] = [:]
     for name in names {
-      guard let (tag, counter) = Self.parse(head: name) else { continue }
-      if let known = newest[tag], known.counter >= counter { continue }
-      newest[tag] = (counter, name)
+      guard let head = HeadName(name) else { continue }
+      if let known = newest[head.tag], known.counter >= head.counter { continue }
+      newest[head.tag] = (head.counter, name)
     }
     let ownTag = own.map { keys.headTag(zone: zone, origin: $0.origin) }
     return newest.filter { tag, head in
@@ -63,11 +63,11 @@ public struct LogReader: Sendable {
   }
 
   /// Tags whose newest listed head is older than what was accepted: the store was rolled back.
-  public func rollbacks(among names: [String], belief: Belief) -> [Finding] {
+  public func rollbacks(among names: [ObjectName], belief: Belief) -> [Finding] {
     var newest: [String: UInt64] = [:]
     for name in names {
-      guard let (tag, counter) = Self.parse(head: name) else { continue }
-      newest[tag] = max(newest[tag] ?? 0, counter)
+      guard let head = HeadName(name) else { continue }
+      newest[head.tag] = max(newest[head.tag] ?? 0, head.counter)
     }
     return belief.authors.sorted { $0.key < $1.key }.compactMap { origin, author in
       guard author.counter > 0, (newest[author.tag] ?? 0) < author.counter else { return nil }
@@ -75,15 +75,8 @@ public struct LogReader: Sendable {
     }
   }
 
-  static func parse(head name: String) -> (tag: String, counter: UInt64)? {
-    guard name.hasPrefix("h/"), let dash = name.lastIndex(of: "-"),
-      let counter = Base32.counter(name[name.index(after: dash)...])
-    else { return nil }
-    return (String(name.dropFirst(2)[..<dash]), counter)
-  }
-
   /// Opens and checks a head, up to and including its signature and name.
-  public func open(head name: String, bytes: [UInt8]) throws(Finding) -> (body: HeadBody, tail: [StoredEntry]) {
+  public func open(head name: ObjectName, bytes: [UInt8]) throws(Finding) -> (body: HeadBody, tail: [StoredEntry]) {
     let content = try open(.head, name, bytes)
     do {
       let head = try HeadContent(decoding: content)
@@ -94,13 +87,13 @@ public struct LogReader: Sendable {
       guard let key = author(body.origin.device) else {
         throw Finding.unknownAuthor(device: body.origin.device, object: name)
       }
-      guard key.verify("head", head.body, signature: head.signature) else { throw LogError.badSignature }
+      guard isSigned(head.body, .head, head.signature, by: key) else { throw LogError.badSignature }
       return (body, head.tail)
     } catch { throw finding(error, name) }
   }
 
   /// Begins to read what a head offers beyond what is believed; nil if that is nothing.
-  public func pursue(head name: String, bytes: [UInt8], belief: Belief, own: OwnLog?) throws(Finding) -> Pursuit? {
+  public func pursue(head name: ObjectName, bytes: [UInt8], belief: Belief, own: OwnLog?) throws(Finding) -> Pursuit? {
     let (body, tail) = try open(head: name, bytes: bytes)
     if let own, body.origin == own.origin {
       if body.lastSequence > own.lastSequence || body.counter > own.counter { throw .notMine(origin: body.origin) }
@@ -119,16 +112,18 @@ public struct LogReader: Sendable {
     return Pursuit(reader: self, name: name, body: body, tail: tail, author: known)
   }
 
-  fileprivate func open(_ kind: Envelope.Kind, _ name: String, _ bytes: [UInt8]) throws(Finding) -> [UInt8] {
+  fileprivate func open(_ kind: ObjectKind, _ name: ObjectName, _ bytes: [UInt8]) throws(Finding) -> [UInt8] {
     do {
-      return try keys.open(kind, zone: zone, name: name, object: bytes)
+      return try Envelope.open(bytes, at: keys.place(kind, zone: zone, name: name), key: keys.zoneKey(zone))
     } catch {
-      if case .newer(let what) = error { throw .newer(object: name, reason: what) }
+      if case .newer(let version, let suite) = error {
+        throw .newer(object: name, reason: "envelope version \(version), suite \(suite)")
+      }
       throw .damaged(object: name, reason: "\(error)")
     }
   }
 
-  fileprivate func finding(_ error: any Error, _ name: String) -> Finding {
+  fileprivate func finding(_ error: any Error, _ name: ObjectName) -> Finding {
     switch error {
     case let finding as Finding: finding
     case LogError.newer(let what): .newer(object: name, reason: what)
@@ -144,7 +139,7 @@ public struct LogReader: Sendable {
 /// round begins after the last whole group.
 public struct Pursuit: Sendable {
   public let reader: LogReader
-  public let name: String
+  public let name: ObjectName
   public let body: HeadBody
   private let tail: [StoredEntry]
   /// As of the last drained group.
@@ -156,7 +151,7 @@ public struct Pursuit: Sendable {
   private var waiting: [(body: EntryBody, hash: EntryHash, payload: [UInt8], stored: StoredEntry)] = []
   private var ready: [LogGroup] = []
 
-  init(reader: LogReader, name: String, body: HeadBody, tail: [StoredEntry], author: Belief.Author) {
+  init(reader: LogReader, name: ObjectName, body: HeadBody, tail: [StoredEntry], author: Belief.Author) {
     self.reader = reader
     self.name = name
     self.body = body
@@ -170,14 +165,14 @@ public struct Pursuit: Sendable {
   public var origin: Origin { body.origin }
 
   /// Names of the next segments to fetch, at most `limit`; empty when the tail is next.
-  public func wantedSegments(limit: Int) -> [String] {
+  public func wantedSegments(limit: Int) -> [ObjectName] {
     guard nextSegment <= body.lastSegment else { return [] }
     let last = min(body.lastSegment, nextSegment + UInt64(limit) - 1)
     return (nextSegment...last).map { reader.keys.segmentName(zone: reader.zone, origin: origin, index: $0) }
   }
 
   /// Takes the next wanted segment.
-  public mutating func take(segment name: String, bytes: [UInt8]) throws(Finding) {
+  public mutating func take(segment name: ObjectName, bytes: [UInt8]) throws(Finding) {
     let content = try reader.open(.segment, name, bytes)
     do {
       let segment = try SegmentContent(decoding: content)
@@ -231,7 +226,7 @@ public struct Pursuit: Sendable {
     guard let key = reader.author(origin.device) else {
       throw Finding.unknownAuthor(device: origin.device, object: name)
     }
-    guard key.verify("entry", entry.body, signature: entry.signature) else { throw LogError.badSignature }
+    guard isSigned(entry.body, .entry, entry.signature, by: key) else { throw LogError.badSignature }
     guard body.previous == mark?.hash else {
       // Signed by the author, at the position that follows what was accepted, but after another entry: two branches.
       throw Finding.fork(origin: origin, sequence: body.sequence - 1)
@@ -264,4 +259,9 @@ public struct Pursuit: Sendable {
     author.mark = mark
     author.hlc = hlc
   }
+}
+
+private func isSigned(_ body: [UInt8], _ purpose: SigningPurpose, _ signature: [UInt8], by key: SigningPublicKey) -> Bool {
+  guard let signature = Signature(signature) else { return false }
+  return key.verifies(signature, purpose, body)
 }
