@@ -23,6 +23,7 @@ let package = Package(
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
+    .executable(name: "latchkey-simulation", targets: ["LatchkeySimulation"]),
   ],
   targets: [
     // The system's C libraries.
