@@ -76,11 +76,14 @@ let package = Package(
     claims("KeysTests", "Tests/Keys", ["LatchkeyKeys", "LatchkeyEncoding"]),
     claims("KeyringTests", "Tests/Keyring", ["LatchkeyKeyring", "LatchkeyKeys", "LatchkeyEncoding"]),
     claims("LogTests", "Tests/Log", ["LatchkeyLog", "LatchkeyKeys", "LatchkeyEncoding"]),
-    claims("EngineTests", "Tests/Engine", ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
+    claims(
+      "EngineTests", "Tests/Engine",
+      ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
     claims("SQLiteTests", "Tests/SQLite", ["LatchkeySQLite"]),
     claims("TablesTests", "Tests/Tables", ["LatchkeyTables", "LatchkeySQLite", "LatchkeyRecords", "LatchkeyEncoding"]),
     claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyEncoding"]),
-    claims("FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims(
+      "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
     claims("CommandTests", "Tests/Command", ["LatchkeySQLite"]),
   ],

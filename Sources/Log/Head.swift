@@ -143,7 +143,8 @@ public struct HeadBody: Equatable, Sendable {
     } catch let error as LogError {
       throw error
     } catch { throw .malformed("head body: \(error)") }
-    guard counter >= 1, lastSequence >= 1, segmentsEnd <= lastSequence, (lastSegment == 0) == (segmentsEnd == 0) || former != nil,
+    guard counter >= 1, lastSequence >= 1, segmentsEnd <= lastSequence,
+      (lastSegment == 0) == (segmentsEnd == 0) || former != nil,
       lastSegment == 0 || (firstSegment >= 1 && firstSegment <= lastSegment)
     else { throw .malformed("head body") }
   }
@@ -196,7 +197,9 @@ public struct SegmentContent: Sendable {
   public let entries: [StoredEntry]
 
   public init(origin: Origin, zone: ZoneID, index: UInt64, firstSequence: UInt64, entries: [StoredEntry]) {
-    (self.origin, self.zone, self.index, self.firstSequence, self.entries) = (origin, zone, index, firstSequence, entries)
+    (self.origin, self.zone, self.index, self.firstSequence, self.entries) = (
+      origin, zone, index, firstSequence, entries
+    )
   }
 
   public func encoded() -> [UInt8] {

@@ -85,7 +85,8 @@ public struct OwnLog: Equatable, Sendable {
     var written: [EntryHash] = []
     for (index, part) in parts.enumerated() {
       let body = EntryBody(
-        household: isGenesis ? .zero : household, zone: zone, origin: origin, sequence: lastSequence + 1, previous: lastHash,
+        household: isGenesis ? .zero : household, zone: zone, origin: origin, sequence: lastSequence + 1,
+        previous: lastHash,
         rosterHeads: heads, group: GroupPlace(hlc: hlc, tie: tie, part: index, parts: parts.count),
         payloadHash: hashes[index], payloadLength: part.payload.count
       ).encoded()
@@ -169,7 +170,8 @@ public struct OwnLog: Equatable, Sendable {
     var start = 0
     var weight = 0
     for (index, entry) in entries.enumerated() {
-      let isFull = weight + entry.weight > LogLimits.segmentTarget - 65_536 || index - start == LogLimits.entriesPerObject
+      let isFull =
+        weight + entry.weight > LogLimits.segmentTarget - 65_536 || index - start == LogLimits.entriesPerObject
       if index > start && isFull {
         runs.append(entries[start..<index])
         start = index

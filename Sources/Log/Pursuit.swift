@@ -236,7 +236,8 @@ public struct Pursuit: Sendable {
     }
     let place = body.group
     if let first = waiting.first?.body.group {
-      guard place.hlc == first.hlc, place.tie == first.tie, place.parts == first.parts, place.part == waiting.count else {
+      guard place.hlc == first.hlc, place.tie == first.tie, place.parts == first.parts, place.part == waiting.count
+      else {
         throw LogError.brokenChain("parts of a group do not follow each other")
       }
     } else {
@@ -261,7 +262,9 @@ public struct Pursuit: Sendable {
   }
 }
 
-private func isSigned(_ body: [UInt8], _ purpose: SigningPurpose, _ signature: [UInt8], by key: SigningPublicKey) -> Bool {
+private func isSigned(_ body: [UInt8], _ purpose: SigningPurpose, _ signature: [UInt8], by key: SigningPublicKey)
+  -> Bool
+{
   guard let signature = Signature(signature) else { return false }
   return key.verifies(signature, purpose, body)
 }

@@ -186,7 +186,8 @@ struct LogTests {
     var world = World()
     let head = try world.write([[1]])[0]
     let reader = LogReader(
-      household: world.keys.household, epoch: world.keys.epoch, zone: world.zone, keys: world.keys, author: { _ in nil },
+      household: world.keys.household, epoch: world.keys.epoch, zone: world.zone, keys: world.keys,
+      author: { _ in nil },
       knowsRoster: { _ in true })
     #expect(throws: Finding.unknownAuthor(device: world.author.id, object: head.name)) {
       _ = try reader.pursue(head: head.name, bytes: head.bytes, belief: Belief(), own: nil)
@@ -219,9 +220,10 @@ struct LogTests {
     var belief = Belief()
     _ = try world.read(&belief)
     world.store = old
-    #expect(world.reader.rollbacks(among: world.store.keys.sorted(), belief: belief) == [
-      .rollback(origin: world.origin, accepted: 2, shown: 1)
-    ])
+    #expect(
+      world.reader.rollbacks(among: world.store.keys.sorted(), belief: belief) == [
+        .rollback(origin: world.origin, accepted: 2, shown: 1)
+      ])
     #expect(try world.read(&belief).isEmpty)
   }
 
