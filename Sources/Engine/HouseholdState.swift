@@ -145,6 +145,21 @@ public struct HouseholdState: Sendable {
     if marker != bytes { throw .otherStore }
   }
 
+  /// Whether a listing of the roster shows what was believed before: then this is the store, and its marker need not be read.
+  func isFamiliar(_ listed: [ObjectName], keys: EpochKeys) -> Bool {
+    guard marker != nil else { return false }
+    var newest: [String: UInt64] = [:]
+    for head in listed.compactMap(HeadName.init) { newest[head.tag] = max(newest[head.tag] ?? 0, head.counter) }
+    let known = belief.authors.values.filter { $0.counter > 0 }
+    return !known.isEmpty && known.allSatisfy { newest[$0.tag] ?? 0 >= $0.counter }
+      || log.counter > 0 && outbox.isEmpty && newest[keys.headTag(zone: .roster, origin: log.origin)] == log.counter
+  }
+
+  /// Puts an object of this device under the roster's prefix into the outbox: a claim. Keep the state before it is sent.
+  public mutating func enqueue(_ object: SealedObject) {
+    if !outbox.contains(where: { $0.name == object.name }) { outbox.append(object) }
+  }
+
   /// Takes a store's marker on a person's word: the household was moved there.
   public mutating func adopt(marker bytes: [UInt8]) { marker = bytes }
 

@@ -49,9 +49,7 @@ struct RosterExchange {
   private var prefix: String { keys.prefix(.roster) }
   private func object(_ below: ObjectName) -> ObjectName { keys.objectName(zone: .roster, below) }
 
-  mutating func begin() -> Effect { .list(prefix + "/") }
-
-  /// Nil once the roster is done.
+  /// Begins with the listing of everything below the roster's prefix. Nil once the roster is done.
   mutating func step(_ event: Event) throws(EngineError) -> Effect? {
     switch (phase, event) {
     case (.listing, .listed(let names)):

@@ -5,7 +5,8 @@ internal import LatchkeyLog
 /// One round of sync as a state machine: ``step(_:)`` answers each event with the next effect.
 ///
 /// Order of a round, and why:
-/// 1. the store's **marker**: an unmounted folder or a wrong bucket must not be taken for an empty one;
+/// 1. the roster's **listing**. Unless it shows what was believed before, the store's **marker** next: an unmounted folder or a
+///    wrong bucket must not be taken for an empty one;
 /// 2. the **roster**: whoever was let in, or has ended a zone, decides what the rest means; then own duties in it (admitting);
 /// 3. **pull** the zone: heads, then the segments they need, applied log by log;
 /// 4. **seal** what was captured, **send** the outbox in order, acknowledge each object once the store has confirmed it;
@@ -15,7 +16,8 @@ internal import LatchkeyLog
 public struct SyncRound {
   private enum Phase {
     case idle
-    case marker
+    case listing
+    case marker(listed: [ObjectName])
     case roster(RosterExchange)
     case zone(ZoneExchange)
     case done
@@ -64,24 +66,23 @@ public struct SyncRound {
   public mutating func step(_ event: Event) throws(EngineError) -> Effect {
     switch (phase, event) {
     case (.idle, .start):
-      phase = .marker
+      phase = .listing
+      return .list(keys.prefix(.roster) + "/")
+
+    case (.listing, .listed(let names)):
+      let below = names.compactMap { $0.below(keys.prefix(.roster)) }
+      if state.isFamiliar(below, keys: keys) { return try beginRoster(names) }
+      phase = .marker(listed: names)
       return .get([.marker])
 
-    case (.marker, .got(let objects)):
+    case (.marker(let names), .got(let objects)):
       guard let marker = objects[.marker] else { throw .storeMissing }
       try state.check(marker: marker)
-      var exchange = RosterExchange(state: state, device: device, keys: keys, now: now, random: random)
-      let effect = exchange.begin()
-      phase = .roster(exchange)
-      return effect
+      return try beginRoster(names)
 
     case (.roster(var exchange), _):
       let effect = try exchange.step(event)
-      phase = .roster(exchange)
-      if let effect { return effect }
-      state = exchange.state
-      report = exchange.report
-      return try beginZone()
+      return try goOn(exchange, effect)
 
     case (.zone(var exchange), _):
       let effect = try exchange.step(event)
@@ -90,9 +91,23 @@ public struct SyncRound {
       report.add(exchange.report)
       return finish()
 
-    case (.idle, _), (.marker, _), (.done, _):
+    case (.idle, _), (.listing, _), (.marker, _), (.done, _):
       throw .outOfOrder("\(event)")
     }
+  }
+
+  private mutating func beginRoster(_ listed: [ObjectName]) throws(EngineError) -> Effect {
+    var exchange = RosterExchange(state: state, device: device, keys: keys, now: now, random: random)
+    let effect = try exchange.step(.listed(listed))
+    return try goOn(exchange, effect)
+  }
+
+  private mutating func goOn(_ exchange: RosterExchange, _ effect: Effect?) throws(EngineError) -> Effect {
+    phase = .roster(exchange)
+    if let effect { return effect }
+    state = exchange.state
+    report = exchange.report
+    return try beginZone()
   }
 
   private mutating func beginZone() throws(EngineError) -> Effect {
