@@ -78,7 +78,7 @@ let package = Package(
     claims("EngineTests", "Tests/Engine", ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
     claims("SQLiteTests", "Tests/SQLite", ["LatchkeySQLite"]),
     claims("TablesTests", "Tests/Tables", ["LatchkeyTables", "LatchkeySQLite", "LatchkeyRecords", "LatchkeyEncoding"]),
-    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyEncoding"]),
+    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims("FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
     claims("CommandTests", "Tests/Command", ["LatchkeyCommand", "LatchkeySQLite"], data: ["Transcripts"]),
