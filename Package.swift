@@ -11,8 +11,8 @@ func room(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -
   .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
 }
 
-func claims(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+func claims(_ name: String, _ path: String, _ dependencies: [Target.Dependency], data: [String] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, path: path, exclude: data, swiftSettings: settings)
 }
 
 let package = Package(
@@ -81,11 +81,11 @@ let package = Package(
       ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
     claims("SQLiteTests", "Tests/SQLite", ["LatchkeySQLite"]),
     claims("TablesTests", "Tests/Tables", ["LatchkeyTables", "LatchkeySQLite", "LatchkeyRecords", "LatchkeyEncoding"]),
-    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyEncoding"]),
+    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims(
       "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
-    claims("CommandTests", "Tests/Command", ["LatchkeySQLite"]),
+    claims("CommandTests", "Tests/Command", ["LatchkeyCommand", "LatchkeySQLite"], data: ["Transcripts"]),
   ],
   swiftLanguageModes: [.v6]
 )
