@@ -11,8 +11,8 @@ func room(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -
   .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
 }
 
-func claims(_ name: String, _ path: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+func claims(_ name: String, _ path: String, _ dependencies: [Target.Dependency], data: [String] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, path: path, exclude: data, swiftSettings: settings)
 }
 
 let package = Package(
@@ -23,6 +23,7 @@ let package = Package(
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
+    .executable(name: "latchkey-simulation", targets: ["LatchkeySimulation"]),
   ],
   targets: [
     // The system's C libraries.
@@ -75,13 +76,16 @@ let package = Package(
     claims("KeysTests", "Tests/Keys", ["LatchkeyKeys", "LatchkeyEncoding"]),
     claims("KeyringTests", "Tests/Keyring", ["LatchkeyKeyring", "LatchkeyKeys", "LatchkeyEncoding"]),
     claims("LogTests", "Tests/Log", ["LatchkeyLog", "LatchkeyKeys", "LatchkeyEncoding"]),
-    claims("EngineTests", "Tests/Engine", ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
+    claims(
+      "EngineTests", "Tests/Engine",
+      ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
     claims("SQLiteTests", "Tests/SQLite", ["LatchkeySQLite"]),
     claims("TablesTests", "Tests/Tables", ["LatchkeyTables", "LatchkeySQLite", "LatchkeyRecords", "LatchkeyEncoding"]),
-    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyEncoding"]),
-    claims("FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims(
+      "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
-    claims("CommandTests", "Tests/Command", ["LatchkeySQLite"]),
+    claims("CommandTests", "Tests/Command", ["LatchkeyCommand", "LatchkeySQLite"], data: ["Transcripts"]),
   ],
   swiftLanguageModes: [.v6]
 )

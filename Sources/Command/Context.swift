@@ -1,0 +1,6 @@
+/// What a verb works with besides its arguments.
+struct Context: Sendable {
+  let globals: Globals
+  let home: HomeDirectories
+  let terminal: Terminal
+}

@@ -1,0 +1,31 @@
+/// Where identity, keys, settings and state of this device are.
+struct HomeDirectories: Sendable, Equatable {
+  /// Settings a person may edit.
+  let config: String
+  /// Identity, keyring and state: written by the command alone.
+  let state: String
+
+  /// From `--home`, else `LATCHKEY_HOME`, else the XDG base directories (freedesktop.org Base Directory Specification,
+  /// which takes absolute paths only).
+  ///
+  /// - Throws: exit code 64 if none of these says where.
+  init(option: String?) throws(CommandError) {
+    if let home = option ?? Environment.value("LATCHKEY_HOME") {
+      config = home
+      state = home
+      return
+    }
+    config = try HomeDirectories.base("XDG_CONFIG_HOME", ".config")
+    state = try HomeDirectories.base("XDG_STATE_HOME", ".local/state")
+  }
+
+  private static func base(_ variable: String, _ fallback: String) throws(CommandError) -> String {
+    if let base = Environment.value(variable), base.hasPrefix("/") { return base + "/latchkey" }
+    guard let home = Environment.value("HOME") else {
+      throw .usage(
+        "no-home", "There is no place for keys and settings: neither LATCHKEY_HOME nor HOME is set.",
+        next: ["latchkey help environment"])
+    }
+    return "\(home)/\(fallback)/latchkey"
+  }
+}

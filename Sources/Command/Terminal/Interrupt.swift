@@ -1,0 +1,52 @@
+import Dispatch
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// Ctrl-C and its relatives end the command with exit code 130, cleanly.
+///
+/// The first signal cancels the work, which stops at its next safe place; what does not stop within two seconds (a store
+/// that hangs) is left where it is: every write of Latchkey survives being killed at any point. A second signal does not
+/// wait, nor does one that comes while a person is asked something, when nothing is under way.
+struct Interrupt {
+  private let sources: [any DispatchSourceSignal]
+
+  /// Whether a person is being asked something.
+  static let isAsking = Atomic(false)
+
+  /// - Parameters:
+  ///   - cancel: asks the work to stop.
+  ///   - end: answers, and ends the process.
+  init(cancel: @escaping @Sendable () -> Void, end: @escaping @Sendable () -> Never) {
+    // A reader that went away is noticed where it is written to.
+    signal(SIGPIPE, SIG_IGN)
+    let queue = DispatchQueue(label: "interrupt")
+    sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
+      // Who started us with the signal ignored (nohup, a shell's background job) wants it so.
+      if Interrupt.ignore(number) { return nil }
+      let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+      nonisolated(unsafe) var isSecond = false  // Only touched on the serial queue.
+      source.setEventHandler {
+        if isSecond || Interrupt.isAsking.load(ordering: .relaxed) { end() }
+        isSecond = true
+        cancel()
+        queue.asyncAfter(deadline: .now() + 2) { end() }
+      }
+      source.resume()
+      return source
+    }
+  }
+
+  /// Takes the signal from the system's default.
+  ///
+  /// - Returns: whether it was ignored before.
+  private static func ignore(_ number: Int32) -> Bool {
+    unsafeBitCast(signal(number, SIG_IGN), to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+  }
+}

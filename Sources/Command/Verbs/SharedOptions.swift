@@ -1,0 +1,14 @@
+// Options and arguments that several verbs understand. An option of one name is the same kind of option everywhere.
+
+extension Option {
+  static let name = Option.taking("NAME", .text, "name", "your name, as others in the household see it")
+  static let device = Option.taking("NAME", .text, "device", "this device's name (default: the computer's)")
+  static let store = Option.taking("URL", .store, "store", "where the data is kept: folder:PATH or a path")
+  static let household = Option.taking("NAME", .text, "household", "the household, if you are in several")
+  static let zone = Option.taking("NAME", .text, "zone", "the zone's name (default: the file's name)")
+  static let out = Option.taking("FILE", .file, "out", "write it to this new file, which only you can read")
+}
+
+extension Argument {
+  static let database = Argument("DB", .database, "the SQLite database file")
+}
