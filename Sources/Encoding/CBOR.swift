@@ -48,10 +48,14 @@ public struct CBORWriter: Sendable {
       bytes.append(UInt8(truncatingIfNeeded: value))
     case 0x1_0000...0xffff_ffff:
       bytes.append(m | 26)
-      for shift in stride(from: 24, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift))) }
+      for shift in stride(from: 24, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
+      }
     default:
       bytes.append(m | 27)
-      for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift))) }
+      for shift in stride(from: 56, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
+      }
     }
   }
 
