@@ -179,7 +179,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .notFound: "If it should be there, another device can write it again."
     case .storeMissing:
       "Check that the disk is connected, the folder mounted and the address right; nothing is taken for deleted."
-    case .alreadyExists: "Nothing was overwritten. Run `latchkey fsck`."
+    case .alreadyExists: "Nothing was overwritten; what is there may be damaged, or of another program."
     case .conflict, .unavailable, .timeout, .truncated, .rateLimited:
       "Nothing is lost; it is sent again with the next sync."
     case .unauthorized: "Check the user name, the password or the keys for this store."
@@ -190,7 +190,7 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     case .clockSkew: "Set this device's clock."
     case .tls: "Check the address and the certificate."
     case .config: "Correct the setup of the store."
-    case .protocolViolation: "Test it with `latchkey store test`."
+    case .protocolViolation: "Check the address; if it is right, this store is not one that Latchkey can use."
     case .unsupported: "Choose another store, or add an adapter for it."
     case .cancelled: "Start it again."
     case .invalidRange, .invalidArgument: "This is a mistake in the program that asked."

@@ -152,6 +152,31 @@ import Testing
     }
   }
 
+  @Test("without hard links, who is overtaken between looking and renaming is told so, not that it succeeded")
+  func overtaken() async throws {
+    let (folder, files) = (try TemporaryFolder(), FaultyFiles())
+    files.fail(every: .link, EPERM)
+    let store = try await folder.open(files)
+    files.after(.rename) { try? folder.write("p/a", [7]) }
+    await #expect { try await store.put(try name("p/a"), bytes) } throws: {
+      cause($0) == .alreadyExists && effect($0) == .unknown
+    }
+    #expect(try await store.get(try name("p/a")) == [7])
+  }
+
+  @Test("who finds the name taken between looking and linking compares: the same bytes are a success, others are not")
+  func takenMeanwhile() async throws {
+    let (folder, files) = (try TemporaryFolder(), FaultyFiles())
+    let store = try await folder.open(files)
+    let same = bytes
+    files.after(.sync) { try? folder.write("p/a", same) }
+    try await store.put(try name("p/a"), bytes)
+    files.after(.sync) { try? folder.write("p/b", [7]) }
+    await #expect { try await store.put(try name("p/b"), bytes) } throws: { cause($0) == .alreadyExists }
+    #expect(try await store.get(try name("p/b")) == [7])
+    #expect(folder.files() == ["p/a", "p/b"])
+  }
+
   @Test("writes that take only a few bytes at a time add up")
   func shortWrites() async throws {
     let (folder, files) = (try TemporaryFolder(), FaultyFiles())
@@ -191,6 +216,19 @@ import Testing
     // Entries of the root, then those of `a`.
     files.fail(at: 2, .init(code: ENOENT))
     #expect(try await store.list(prefix: "", after: nil, limit: 10).entries.map(\.name.text) == ["b/1", "c/1"])
+  }
+
+  @Test("a folder that goes away in the middle of a listing is a missing store, not the end of the listing")
+  func vanishesWhileListing() async throws {
+    for call in [FaultyFiles.Call.entries, .status] {
+      let (folder, files) = (try TemporaryFolder(), FaultyFiles())
+      let store = try await folder.open(files)
+      for text in ["a/1", "b/1"] { try await store.put(try name(text), [1]) }
+      files.after(call) { try? FileManager.default.removeItem(atPath: folder.path) }
+      await #expect("\(call)") { _ = try await store.list(prefix: "", after: nil, limit: 10) } throws: {
+        cause($0) == .storeMissing
+      }
+    }
   }
 
   @Test("no descriptor stays open, whatever fails")

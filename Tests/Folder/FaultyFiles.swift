@@ -25,6 +25,7 @@ final class FaultyFiles: FileOperations {
     var changes: [String: FileStatus] = [:]
     var shortWrites = false
     var time: Int?
+    var afterwards: (call: Call, action: @Sendable () -> Void)?
   }
 
   private let files = PosixFiles()
@@ -48,6 +49,10 @@ final class FaultyFiles: FileOperations {
 
   /// Writes a byte or a few at a time, as a busy or interrupted file system may.
   func writeInPieces() { state.withLock { $0.shortWrites = true } }
+  /// Does something once, right after the next call of a kind: what another program does meanwhile.
+  func after(_ call: Call, _ action: @escaping @Sendable () -> Void) {
+    state.withLock { $0.afterwards = (call, action) }
+  }
   func setTime(_ seconds: Int) { state.withLock { $0.time = seconds } }
   /// Shows another status for a path.
   func pretend(_ path: String, _ status: FileStatus?) { state.withLock { $0.changes[path] = status } }
@@ -56,6 +61,14 @@ final class FaultyFiles: FileOperations {
     let fault = state.withLock { state in
       state.calls.append(call)
       return state.failAt == state.calls.count - 1 ? state.fault : state.kinds[call]
+    }
+    defer {
+      let action = state.withLock { state -> (@Sendable () -> Void)? in
+        guard let (awaited, action) = state.afterwards, awaited == call else { return nil }
+        state.afterwards = nil
+        return action
+      }
+      action?()
     }
     guard let fault else { return try body() }
     if fault.afterwards { _ = try body() }

@@ -21,7 +21,7 @@ public struct InviteLink: Hashable, Sendable, CustomStringConvertible {
   /// Where the store is; used only after a person on this device agreed.
   public let locator: String
   /// For the store, if the inviter adds one.
-  public let credential: String?
+  public let credential: Credential?
   /// Milliseconds since 1970. For telling people; what counts is the admitter's clock.
   public let expiry: UInt64
   public let role: InviteRole
@@ -33,7 +33,7 @@ public struct InviteLink: Hashable, Sendable, CustomStringConvertible {
   static let maximumLength = 32_768
 
   public init(
-    secret: InviteSecret, household: HouseholdID, checkpoint: Hash32, locator: String, credential: String? = nil,
+    secret: InviteSecret, household: HouseholdID, checkpoint: Hash32, locator: String, credential: Credential? = nil,
     expiry: UInt64, role: InviteRole
   ) {
     self.secret = secret
@@ -54,7 +54,7 @@ public struct InviteLink: Hashable, Sendable, CustomStringConvertible {
     writer.id(household)
     writer.id(checkpoint)
     writer.text(locator)
-    if let credential { writer.text(credential) } else { writer.null() }
+    if let credential { writer.text(credential.text) } else { writer.null() }
     writer.uint(expiry)
     writer.uint(role.rawValue)
     return Self.scheme + Base64URL.encode(writer.bytes + Self.check(writer.bytes))
@@ -89,7 +89,7 @@ public struct InviteLink: Hashable, Sendable, CustomStringConvertible {
       let household: HouseholdID = try reader.id()
       let checkpoint: Hash32 = try reader.id()
       let locator = try reader.text(max: Limits.locator)
-      let credential = try reader.null() ? nil : try reader.text(max: Limits.locator)
+      let credential = try reader.null() ? nil : Credential(try reader.text(max: Limits.locator))
       let expiry = try reader.uint()
       let role = try reader.inviteRole()
       try reader.finish()
