@@ -36,7 +36,7 @@ struct SafeFile: Sendable {
     while filled < bytes.count {
       let count = bytes.withUnsafeMutableBytes { buffer -> Int in
         guard let start = buffer.baseAddress else { return 0 }
-        return unistd_read(file, start + filled, buffer.count - filled)
+        return readSome(file, start + filled, buffer.count - filled)
       }
       if count < 0 && errno == EINTR { continue }
       guard count >= 0 else { throw Self.error(errno, path, "read") }
@@ -77,7 +77,7 @@ struct SafeFile: Sendable {
       if let code = fault(.write) { throw Self.error(code, path, FileStep.write.rawValue) }
       let count = bytes.withUnsafeBytes { buffer -> Int in
         guard let start = buffer.baseAddress else { return 0 }
-        return unistd_write(file, start + written, buffer.count - written)
+        return writeSome(file, start + written, buffer.count - written)
       }
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else { throw Self.error(count == 0 ? ENOSPC : errno, path, FileStep.write.rawValue) }
@@ -132,9 +132,9 @@ struct SafeFile: Sendable {
 }
 
 /// `read(2)` and `write(2)`, whose names this file's own methods hide.
-private func unistd_read(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+private func readSome(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
   read(file, buffer, count)
 }
-private func unistd_write(_ file: Int32, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+private func writeSome(_ file: Int32, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
   write(file, buffer, count)
 }
