@@ -23,6 +23,7 @@ let package = Package(
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
+    .executable(name: "latchkey-simulation", targets: ["LatchkeySimulation"]),
   ],
   targets: [
     // The system's C libraries.
@@ -75,11 +76,14 @@ let package = Package(
     claims("KeysTests", "Tests/Keys", ["LatchkeyKeys", "LatchkeyEncoding"]),
     claims("KeyringTests", "Tests/Keyring", ["LatchkeyKeyring", "LatchkeyKeys", "LatchkeyEncoding"]),
     claims("LogTests", "Tests/Log", ["LatchkeyLog", "LatchkeyKeys", "LatchkeyEncoding"]),
-    claims("EngineTests", "Tests/Engine", ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
+    claims(
+      "EngineTests", "Tests/Engine",
+      ["LatchkeyEngine", "LatchkeyLog", "LatchkeyKeys", "LatchkeyRecords", "LatchkeyEncoding"]),
     claims("SQLiteTests", "Tests/SQLite", ["LatchkeySQLite"]),
     claims("TablesTests", "Tests/Tables", ["LatchkeyTables", "LatchkeySQLite", "LatchkeyRecords", "LatchkeyEncoding"]),
-    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyEncoding"]),
-    claims("FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims(
+      "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
     claims("CommandTests", "Tests/Command", ["LatchkeyCommand", "LatchkeySQLite"], data: ["Transcripts"]),
   ],

@@ -1,7 +1,7 @@
 public import LatchkeyEncoding
 
 /// Why certificates do not show that a device belongs to a person.
-public enum CertificateError: Error, Equatable, Sendable {
+public enum CertificateError: Error, Hashable, Sendable {
   /// None, or more than a person may have devices.
   case length
   /// The first is not the self-signed one that the person's id is made of.

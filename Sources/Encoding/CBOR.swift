@@ -48,10 +48,14 @@ public struct CBORWriter: Sendable {
       bytes.append(UInt8(truncatingIfNeeded: value))
     case 0x1_0000...0xffff_ffff:
       bytes.append(m | 26)
-      for shift in stride(from: 24, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift))) }
+      for shift in stride(from: 24, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
+      }
     default:
       bytes.append(m | 27)
-      for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift))) }
+      for shift in stride(from: 56, through: 0, by: -8) {
+        bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(shift)))
+      }
     }
   }
 
@@ -283,7 +287,16 @@ public struct CBORReader: Sendable {
     case .bytes: _ = try span(2, "byte string", .max)
     case .text: _ = try utf8()
     case .array: for _ in 0..<(try array()) { try skip(depth: depth - 1) }
-    case .map: for _ in 0..<(try map() * 2) { try skip(depth: depth - 1) }
+    case .map:
+      var former: Range<Int>?
+      for _ in 0..<(try map()) {
+        let start = position
+        try skip(depth: depth - 1)
+        // RFC 8949 §4.2.1: keys ascend byte by byte, so none is there twice.
+        if let former, !source[former].lexicographicallyPrecedes(source[start..<position]) { throw .notDeterministic }
+        former = start..<position
+        try skip(depth: depth - 1)
+      }
     case .tag:
       _ = try tag()
       try skip(depth: depth - 1)

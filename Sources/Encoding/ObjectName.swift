@@ -1,8 +1,8 @@
 /// The name of an object in a store, and its grammar (format §3): the same tree on every adapter.
 ///
-/// Segments of `[a-z0-9-]`, joined by `/`, two to four of them, none empty, none starting or ending with `-`, 120 bytes at most. So no name
-/// differs from another by case only, none is hidden, none needs escaping in a URL, and nothing that a store's own
-/// software leaves behind (temporary files, conflicted copies, lock files) is a name.
+/// One to four segments of `[a-z0-9-]` joined by `/`, none empty, none starting or ending with `-`, 120 bytes at most.
+/// So no name differs from another by case only, none is hidden, none needs escaping in a URL, and nothing that a
+/// store's own software leaves behind (temporary files, conflicted copies, lock files) is a name.
 public struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertible {
   public let text: String
 

@@ -3,7 +3,8 @@ public enum Padding {
   /// Smallest object, in bytes.
   public static let floor = 4096
 
-  /// PADMÉ (Nikitin et al., "Reducing Metadata Leakage from Encrypted Files and Communication with PURBs", PETS 2019, §4): at most 12 % longer, O(log log n) bits leaked.
+  /// PADMÉ (Nikitin et al., "Reducing Metadata Leakage from Encrypted Files and Communication with PURBs", PETS 2019,
+  /// §4): at most 12 % longer, O(log log n) bits leaked.
   public static func padme(_ length: Int) -> Int {
     if length <= floor { return floor }
     let exponent = Int.bitWidth - 1 - length.leadingZeroBitCount

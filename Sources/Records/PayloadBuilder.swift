@@ -15,7 +15,8 @@ public struct PayloadPart: Sendable {
 /// Deterministic: the same calls give the same bytes.
 ///
 ///     var builder = PayloadBuilder(origin: origin, hlc: hlc)
-///     builder.add(table: "meal", record: name, [(.born, .life(nil), .own), (.cell("grams"), .cell(.integer(50)), .own)])
+///     builder.add(
+///       table: "meal", record: name, [(.born, .life(nil), .own), (.cell("grams"), .cell(.integer(50)), .own)])
 ///     let parts = builder.finish()
 ///     let tie = groupTie(zone: zone, origin: origin, hlc: hlc, payloadHashes: parts.map { payloadHash($0.bytes) })
 public struct PayloadBuilder: Sendable {
@@ -27,6 +28,8 @@ public struct PayloadBuilder: Sendable {
   /// All stamps other than the group's own, which is 0; a part lists those it uses.
   private var stamps: [ListedStamp] = []
   private var stampNumbers: [ListedStamp: UInt32] = [:]
+  /// The stamp that was looked up last: rows mostly have few.
+  private var latest: (stamp: ListedStamp?, number: UInt32) = (nil, 0)
   private var blocks: [Block] = []
   private var blockNumbers: [BlockKey: Int] = [:]
   private var notes: [Note] = []
@@ -45,18 +48,17 @@ public struct PayloadBuilder: Sendable {
   /// - Parameters:
   ///   - table: its wire name, 1...1,024 bytes.
   ///   - record: its record name.
-  ///   - registers: what is written, each register once, in any order. An insert has `born` and every column. Values are
-  ///     at most ``Value/maximumByteCount``.
-  ///   - compress: false for a table whose text outsiders can place: its size must not depend on its content's likeness.
+  ///   - registers: what is written, each register once, in any order; without any there is nothing to add. An insert
+  ///     has `born` and every column. Values are at most ``Value/maximumByteCount``.
+  ///   - compress: false for a table whose text outsiders can place: its size must not tell how alike its rows are.
   public mutating func add(
     table: String, record: RecordName, _ registers: [(Register, RegisterValue, StampReference)], compress: Bool = true
   ) {
     guard !registers.isEmpty else { return }
-    var isAscending = true
-    for i in registers.indices {
-      precondition(registers[i].0.accepts(registers[i].1), "a register holds a value of its own kind")
-      if i > 0, !(registers[i - 1].0 < registers[i].0) { isAscending = false }
+    for (register, value, _) in registers {
+      precondition(register.accepts(value), "a register holds a value of its own kind")
     }
+    let isAscending = zip(registers, registers.dropFirst()).allSatisfy { $0.0 < $1.0 }
     let sorted = isAscending ? registers : registers.sorted { $0.0 < $1.0 }
     rowCount += 1
     // A payload is bounded, so a very large row is written as several, of different columns.
@@ -69,7 +71,8 @@ public struct PayloadBuilder: Sendable {
         bytes += rest[end].1.byteCount
         end += 1
       }
-      add(rest[..<end], BlockKey(table: table, compress: compress, isContinued: isContinued, rest[..<end]), record)
+      let number = blockNumber(table, compress: compress, isContinued: isContinued, rest[..<end])
+      add(rest[..<end], to: number, record)
       rest = rest[end...]
       isContinued = true
     }
@@ -86,8 +89,10 @@ public struct PayloadBuilder: Sendable {
   /// - Parameter maximumPartBytes: where a part ends; exceeded only by a single row that is larger.
   public func finish(maximumPartBytes: Int = 1 << 20) -> [PayloadPart] {
     if isEmpty { return [] }
-    var plans: [Plan] = []
-    for compress in [true, false] { plan(compress, maximumPartBytes, &plans) }
+    var plans = plans(compress: true, maximumPartBytes, Plan(compress: true, byteCount: firstOverhead))
+    let isFirst = plans.isEmpty
+    plans += self.plans(
+      compress: false, maximumPartBytes, Plan(compress: false, byteCount: isFirst ? firstOverhead : Plan.overhead))
     if plans.isEmpty { plans.append(Plan(compress: true, byteCount: firstOverhead)) }
     return plans.enumerated().map { index, plan in part(plan, isFirst: index == 0) }
   }
@@ -103,7 +108,7 @@ extension PayloadBuilder {
     let origin: Origin?
     let tie: UInt64?
     /// Upper bound of its bytes on the wire.
-    var byteCount: Int { 12 + (origin == nil ? 2 : 26) + 9 }
+    static let byteCount = 48
   }
 
   fileprivate struct BlockKey: Hashable, Sendable {
@@ -147,19 +152,26 @@ extension PayloadBuilder {
     }
   }
 
-  private mutating func add(
-    _ registers: ArraySlice<(Register, RegisterValue, StampReference)>, _ key: BlockKey, _ record: RecordName
-  ) {
-    let number: Int
-    if let last = blocks.last, last.key == key {
-      number = blocks.count - 1
-    } else if let known = blockNumbers[key] {
-      number = known
-    } else {
-      number = blocks.count
-      blockNumbers[key] = number
-      blocks.append(Block(key))
+  /// The block of rows with these registers. Rows mostly come in runs, so the newest block is tried first.
+  private mutating func blockNumber(
+    _ table: String, compress: Bool, isContinued: Bool,
+    _ registers: ArraySlice<(Register, RegisterValue, StampReference)>
+  ) -> Int {
+    if let last = blocks.last, last.key.compress == compress, last.key.isContinued == isContinued,
+      sameBytes(last.table, table), last.key.registers.elementsEqual(registers, by: { $0 == $1.0 })
+    {
+      return blocks.count - 1
     }
+    let key = BlockKey(table: table, compress: compress, isContinued: isContinued, registers)
+    if let known = blockNumbers[key] { return known }
+    blockNumbers[key] = blocks.count
+    blocks.append(Block(key))
+    return blocks.count - 1
+  }
+
+  private mutating func add(
+    _ registers: ArraySlice<(Register, RegisterValue, StampReference)>, to number: Int, _ record: RecordName
+  ) {
     var size = 16
     for (column, (_, value, reference)) in registers.enumerated() {
       if case .additive(let contribution) = value { _ = self.number(of: .other(contribution.born)) }
@@ -186,10 +198,15 @@ extension PayloadBuilder {
 
   private mutating func number(of reference: StampReference) -> UInt32 {
     guard let stamp = listed(reference) else { return 0 }
-    if let known = stampNumbers[stamp] { return known }
+    if stamp == latest.stamp { return latest.number }
+    if let known = stampNumbers[stamp] {
+      latest = (stamp, known)
+      return known
+    }
     stamps.append(stamp)
     let number = UInt32(stamps.count)
     stampNumbers[stamp] = number
+    latest = (stamp, number)
     return number
   }
 }
@@ -205,8 +222,12 @@ extension PayloadBuilder {
     var stamps: [UInt32] = []
     /// From the builder's number to the index in this part.
     var indexes: [UInt32: UInt64] = [:]
+    /// Upper bound of its bytes on the wire.
     var byteCount: Int
     var registerCount = 0
+
+    /// Upper bound of the bytes of an empty payload.
+    static let overhead = 64
 
     init(compress: Bool, byteCount: Int) {
       self.compress = compress
@@ -214,59 +235,72 @@ extension PayloadBuilder {
     }
 
     func index(_ number: UInt32) -> UInt64 { number == 0 ? 0 : indexes[number] ?? 0 }
+
+    func continuesRun(_ number: Int) -> Bool {
+      guard let last = runs.last else { return false }
+      return last.block == number && last.rows.count < Payload.maximumRows
+    }
+
+    /// Whether a further row keeps the part within its bounds.
+    func hasRoom(for number: Int, _ block: Block, _ row: Int, _ used: [UInt32], _ maximumPartBytes: Int) -> Bool {
+      let unlisted = used.reduce(0) { indexes[$1] == nil ? $0 + 1 : $0 }
+      let bytes = block.sizes[row] + unlisted * ListedStamp.byteCount + (continuesRun(number) ? 0 : block.overhead)
+      return byteCount + bytes <= maximumPartBytes
+        && registerCount + block.columns.count <= Payload.maximumRegisters
+        && stamps.count + unlisted <= Payload.maximumStamps
+    }
+
+    mutating func add(_ number: Int, _ block: Block, _ row: Int, _ used: [UInt32]) {
+      for stamp in used where indexes[stamp] == nil {
+        stamps.append(stamp)
+        indexes[stamp] = UInt64(stamps.count)
+        byteCount += ListedStamp.byteCount
+      }
+      if continuesRun(number) {
+        runs[runs.count - 1].rows = runs[runs.count - 1].rows.lowerBound..<row + 1
+      } else {
+        runs.append((number, row..<row + 1))
+        byteCount += block.overhead
+      }
+      byteCount += block.sizes[row]
+      registerCount += block.columns.count
+    }
   }
 
   /// Upper bound of the bytes that the first part takes beside its rows.
   private var firstOverhead: Int {
-    64 + sources.count * 96 + notes.reduce(0) { $0 + 20 + $1.key.utf8.count + $1.value.count }
+    Plan.overhead + sources.count * 96 + notes.reduce(0) { $0 + 20 + $1.key.utf8.count + $1.value.count }
   }
 
   /// Cuts the blocks into parts by upper bounds, so that no part is larger than asked for.
-  private func plan(_ compress: Bool, _ maximumPartBytes: Int, _ plans: inout [Plan]) {
-    let first = plans.count
+  private func plans(compress: Bool, _ maximumPartBytes: Int, _ first: Plan) -> [Plan] {
+    var plans: [Plan] = []
+    var plan = first
     for (number, block) in blocks.enumerated() where block.key.compress == compress {
-      let width = block.columns.count
       let hasStamps = block.columns.contains { $0.stamps.contains { $0 != 0 } }
       let hasBorns = block.key.registers.contains { if case .additive = $0 { true } else { false } }
       for row in block.names.indices {
-        var used: [UInt32] = []
-        if hasStamps || hasBorns {
-          for column in block.columns {
-            if column.stamps[row] != 0 { used.append(column.stamps[row]) }
-            if hasBorns, let born = bornNumber(column.values[row]), born != 0 { used.append(born) }
-          }
+        let used = hasStamps || hasBorns ? stampNumbers(block, row) : []
+        if !plan.runs.isEmpty, !plan.hasRoom(for: number, block, row, used, maximumPartBytes) {
+          plans.append(plan)
+          plan = Plan(compress: compress, byteCount: Plan.overhead)
         }
-        var isContinuing = false
-        if plans.count > first {
-          let plan = plans[plans.count - 1]
-          let unlisted = used.reduce(0) { plan.indexes[$1] == nil ? $0 + 1 : $0 }
-          let continuesRun = plan.runs.last.map { $0.block == number && $0.rows.count < Payload.maximumRows } ?? false
-          isContinuing =
-            plan.byteCount + block.sizes[row] + unlisted * 47 + (continuesRun ? 0 : block.overhead)
-            <= maximumPartBytes
-            && plan.registerCount + width <= Payload.maximumRegisters
-            && plan.stamps.count + unlisted <= Payload.maximumStamps
-        }
-        if !isContinuing { plans.append(Plan(compress: compress, byteCount: plans.isEmpty ? firstOverhead : 64)) }
-        extend(&plans[plans.count - 1], number, block, row, used)
+        plan.add(number, block, row, used)
       }
     }
+    if !plan.runs.isEmpty { plans.append(plan) }
+    return plans
   }
 
-  private func extend(_ plan: inout Plan, _ number: Int, _ block: Block, _ row: Int, _ used: [UInt32]) {
-    for stamp in used where plan.indexes[stamp] == nil {
-      plan.stamps.append(stamp)
-      plan.indexes[stamp] = UInt64(plan.stamps.count)
-      plan.byteCount += stamps[Int(stamp) - 1].byteCount
+  /// The stamps that a row needs listed.
+  private func stampNumbers(_ block: Block, _ row: Int) -> [UInt32] {
+    var used: [UInt32] = []
+    for column in block.columns {
+      let stamp = column.stamps[row]
+      if stamp != 0, used.last != stamp { used.append(stamp) }
+      if let born = bornNumber(column.values[row]), born != 0 { used.append(born) }
     }
-    if let last = plan.runs.last, last.block == number, last.rows.count < Payload.maximumRows {
-      plan.runs[plan.runs.count - 1].rows = last.rows.lowerBound..<row + 1
-    } else {
-      plan.runs.append((number, row..<row + 1))
-      plan.byteCount += block.overhead
-    }
-    plan.byteCount += block.sizes[row]
-    plan.registerCount += block.columns.count
+    return used
   }
 
   private func bornNumber(_ value: RegisterValue) -> UInt32? {

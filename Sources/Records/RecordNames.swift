@@ -24,7 +24,8 @@ public func keyedName(table: String, values: [Value]) -> RecordName? {
 }
 
 extension Value {
-  /// A real that SQLite compares as equal to an integer, as that integer: else 1 and 1.0 would be two records of one key.
+  /// A real that SQLite compares as equal to an integer, as that integer: else 1 and 1.0 would be two records of one
+  /// key.
   fileprivate var comparable: Value {
     // 2^63 and beyond, and what is not a number, equal no integer.
     guard case .real(let real) = self, real >= -0x1p63, real < 0x1p63, Double(Int64(real)) == real else { return self }

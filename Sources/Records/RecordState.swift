@@ -12,8 +12,8 @@ public struct RegisterEntry: Hashable, Sendable {
     self.value = value
   }
 
-  /// The order by which one of two writes of the same register wins (format §5). Total: two entries of one register are
-  /// either equal or one is newer.
+  /// The order by which one of two writes of the same register wins (format §5). Total: of two entries of one register,
+  /// unless they are equal, one is newer.
   func isNewer(than other: RegisterEntry) -> Bool {
     #if LATCHKEY_MUTATIONS
       if Mutation.isOn(.tieBreak), stamp.hlc == other.stamp.hlc, stamp != other.stamp { return false }
@@ -29,9 +29,9 @@ public struct RegisterEntry: Hashable, Sendable {
 
 /// What is known of one record: its registers, in order, each with its newest stamp.
 ///
-/// Merging is a join: commutative, associative and idempotent, so that the order, number and batching of arrivals cannot
-/// matter. The state is always in normal form: what an insert or delete has made void is not in it, and comes back by no
-/// merge, because what voids it never leaves.
+/// Merging is a join: commutative, associative and idempotent, so that the order, number and batching of arrivals
+/// cannot matter. The state is always in normal form: what an insert or delete has made void is not in it, and comes
+/// back by no merge, because what voids it never leaves.
 public struct RecordState: Hashable, Sendable {
   /// The registers in ascending order, each once.
   public let registers: [RegisterEntry]
@@ -185,8 +185,8 @@ extension RecordState {
 
   /// The sum of all origins' contributions to the present life; nil if there is none.
   ///
-  /// Integers add up to an integer while it fits in 64 bits, else to the nearest real. Contributions are added in the order of their registers,
-  /// so that rounding is the same on every device.
+  /// Integers add up to an integer while it fits in 64 bits, else to the nearest real. Contributions are added in the
+  /// order of their registers, so that rounding is the same on every device.
   public func sum(of column: String) -> Value? {
     var total: Value?
     for entry in registers {

@@ -2,8 +2,8 @@ public import LatchkeyEncoding
 
 /// What a stamp belongs to: a record is a set of registers, each with a stamp and a value (format §5).
 ///
-/// Registers are ordered as their encoded keys are ordered byte by byte. Names of columns are compared byte by byte too:
-/// two spellings of one accented letter are two columns to SQLite.
+/// Registers are ordered as their encoded keys are, byte by byte. Names of columns are compared byte by byte too: two
+/// spellings of one accented letter are two columns to SQLite.
 public enum Register: Sendable {
   /// Insert or re-insert.
   case born
@@ -24,7 +24,8 @@ public enum Register: Sendable {
   /// A register of a newer version: its raw key, kept, merged by stamp and handed on.
   case unknown([UInt8])
 
-  /// The register of columns that are written and merged as one cell: their wire names in declared order, joined by U+001F.
+  /// The register of columns that are written and merged as one cell: their wire names in declared order, joined by
+  /// U+001F.
   public static func together(_ columns: [String]) -> Register { .cell(columns.joined(separator: "\u{1f}")) }
 
   /// Longest wire name of a table or column, in bytes of UTF-8 (format §12).
@@ -180,5 +181,9 @@ extension Register {
 /// Whether two names are the same bytes. (`==` of strings also takes canonically equivalent ones for equal.)
 @inline(__always)
 func sameBytes(_ a: String, _ b: String) -> Bool {
-  a.utf8.count == b.utf8.count && a.utf8.elementsEqual(b.utf8)
+  guard a.utf8.count == b.utf8.count else { return false }
+  let inPlace = a.utf8.withContiguousStorageIfAvailable { x in
+    b.utf8.withContiguousStorageIfAvailable { y in x.elementsEqual(y) }
+  }
+  return inPlace.flatMap { $0 } ?? a.utf8.elementsEqual(b.utf8)
 }

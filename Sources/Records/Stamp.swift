@@ -6,7 +6,7 @@ public import LatchkeyEncoding
 public struct Stamp: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The push group's reading of its origin's clock.
   public let hlc: HLC
-  /// Whether nobody wrote this: the default of a column that an old row gained. Loses to any real write of the same time.
+  /// Whether nobody wrote this: the default of a column that an old row gained. Loses to any real write of its time.
   public let isFilledIn: Bool
   /// Who wrote.
   public let origin: Origin
@@ -35,7 +35,8 @@ public struct Stamp: Hashable, Comparable, Sendable, CustomStringConvertible {
 public enum StampReference: Hashable, Sendable {
   /// The group's own stamp.
   case own
-  /// The group's origin and tie at the stated HLC, filled-in: a new column's default on a row whose `born` has that HLC.
+  /// The group's origin and tie at the stated HLC, filled-in: a new column's default on a row whose `born` has that
+  /// HLC.
   case filledIn(HLC)
   /// Somebody's earlier write, carried. (A stamp of the group's own HLC and origin with tie 0 is the group's own.)
   case other(Stamp)

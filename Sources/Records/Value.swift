@@ -12,7 +12,7 @@ public enum Value: Sendable {
   case blob([UInt8])
   /// A reference to another row, by its record name.
   case reference(RecordName)
-  /// The values of columns that are one cell, in the order of the cell's name. Elements are never themselves `together`.
+  /// The values of columns that are one cell, in the order of the cell's name. No element is itself `together`.
   case together([Value])
   /// A kind of value from a newer version: the raw CBOR of one tagged value, kept and handed on.
   case unknown([UInt8])
@@ -31,7 +31,7 @@ public enum Value: Sendable {
     return false
   }
 
-  /// Bytes of content: what ``maximumByteCount`` bounds, and at most a few less than the value takes on the wire.
+  /// Bytes of content: what ``maximumByteCount`` bounds, and at most nine less than the value takes on the wire.
   public var byteCount: Int {
     switch self {
     case .null: 1
@@ -46,7 +46,7 @@ public enum Value: Sendable {
     case .real: 9
     case .text(let bytes), .blob(let bytes), .unknown(let bytes): bytes.count
     case .reference: 18
-    case .together(let values): values.reduce(2) { $0 + $1.byteCount }
+    case .together(let values): values.reduce(0) { $0 + $1.byteCount + 9 }
     }
   }
 }

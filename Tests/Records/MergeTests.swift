@@ -7,7 +7,7 @@ struct MergeTests {
   @Test("merging is commutative, associative and idempotent, whatever the states", arguments: 0..<8)
   func joinLaws(seed: UInt64) {
     var random = Generator(seed: seed)
-    for _ in 0..<3000 {
+    for _ in 0..<600 {
       let a = RecordState(random.entries(12))
       let b = RecordState(random.entries(12))
       let c = RecordState(random.entries(12))
@@ -22,7 +22,7 @@ struct MergeTests {
   @Test("any batching, order and repetition of the same writes gives the same state", arguments: 0..<8)
   func batching(seed: UInt64) {
     var random = Generator(seed: 100 + seed)
-    for _ in 0..<1000 {
+    for _ in 0..<300 {
       let writes = random.entries(25)
       let whole = RecordState(writes)
       var state = RecordState.empty
@@ -40,7 +40,7 @@ struct MergeTests {
   @Test("a state is in order, without duplicates, and holds nothing void", arguments: 0..<4)
   func normalForm(seed: UInt64) {
     var random = Generator(seed: 200 + seed)
-    for _ in 0..<2000 {
+    for _ in 0..<500 {
       let state = RecordState(random.entries(25))
       for (a, b) in zip(state.registers, state.registers.dropFirst()) { #expect(a.register < b.register) }
       let floor = max(state.newestBorn?.hlc ?? .zero, state.newestTombstone?.hlc ?? .zero)
@@ -165,7 +165,7 @@ struct MergeTests {
   @Test("registers are ordered as their keys' bytes")
   func registerOrder() {
     var random = Generator(seed: 7)
-    for _ in 0..<20_000 {
+    for _ in 0..<8000 {
       let a = random.register()
       let b = random.register()
       #expect((a < b) == a.encoded.lexicographicallyPrecedes(b.encoded))

@@ -150,3 +150,107 @@ struct PayloadTests {
     #expect(hex(parts[0].bytes) == text)
   }
 }
+
+@Suite("Payloads that are large")
+struct LargePayloadTests {
+  @Test("a thousand rows of ten columns and 120 bytes take at most 125 bytes a row before compression")
+  func compact() {
+    var random = Generator(seed: 3)
+    var builder = PayloadBuilder(origin: own, hlc: hlc)
+    let notes = ["rain", "sun and wind", "nothing to say", "x"]
+    var content = 0
+    let rows = 1000
+    for i in 0..<rows {
+      let values: [(String, Value)] = [
+        ("id", .text(random.uuid())), ("name", .text("Entry number \(i)")), ("amount", .integer(Int64(i * 37))),
+        ("price", .real(Double(i) / 8)), ("note", .text(notes[random.below(4)])),
+        ("date", .integer(1_700_000_000 + Int64(i))), ("flag", .integer(Int64(i & 1))), ("kind", .text("meal")),
+        ("photo", .null), ("parent", .text(random.uuid())),
+      ]
+      content += values.reduce(0) { $0 + $1.1.byteCount }
+      builder.add(
+        table: "meal", record: random.name(),
+        [(.born, .life(nil), .own)] + values.map { (.cell($0), .cell($1), .own) })
+    }
+    #expect(content / rows >= 110)
+    let parts = builder.finish()
+    #expect(parts.count == 1)
+    #expect(parts[0].bytes.count / rows <= 125)
+  }
+
+  @Test("an insert of one row costs its names, its values and at most five bytes a column")
+  func oneRow() {
+    var builder = PayloadBuilder(origin: own, hlc: hlc)
+    let columns = ["id", "name", "amount", "note"]
+    builder.add(
+      table: "meal", record: record(1),
+      [(.born, .life(nil), .own)] + columns.map { (.cell($0), .cell(.text("eight by")), .own) })
+    let named = columns.reduce(0) { $0 + $1.utf8.count } + "meal".utf8.count + 16
+    #expect(builder.finish()[0].bytes.count <= named + columns.count * (9 + 5) + 20)
+  }
+
+  @Test("a group is cut at the size asked for, and a part is within it unless one row is larger")
+  func cut() throws {
+    var builder = PayloadBuilder(origin: own, hlc: hlc)
+    for i in 0..<2000 {
+      builder.add(
+        table: "t", record: record(UInt64(i)),
+        [(.born, .life(nil), .own), (.cell("x"), .cell(.blob([UInt8](repeating: UInt8(i & 255), count: 900))), .own)])
+    }
+    let parts = builder.finish(maximumPartBytes: 100_000)
+    #expect((18...22).contains(parts.count))
+    #expect(parts.allSatisfy { $0.bytes.count <= 100_000 })
+    #expect(parts.reduce(0) { $0 + $1.rowsByTable[0].count } == 2000)
+  }
+
+  @Test("a row that is larger than a payload may be is written as several, and read as one")
+  func largeRow() throws {
+    var builder = PayloadBuilder(origin: own, hlc: hlc)
+    let large = [UInt8](repeating: 7, count: Value.maximumByteCount - 9)
+    builder.add(
+      table: "t", record: record(1),
+      [(.born, .life(nil), .own)] + ["a", "b", "c"].map { (.cell($0), .cell(.blob(large)), .own) })
+    let parts = builder.finish()
+    #expect(parts.count == 3)
+    #expect(parts.allSatisfy { $0.bytes.count <= 32 << 20 })
+    #expect(parts.flatMap(\.rowsByTable).reduce(0) { $0 + $1.count } == 1)
+    var state = RecordState.empty
+    for part in parts {
+      for change in try Payload.decode(part.bytes, origin: own, hlc: hlc, tie: tie).changes {
+        state = state.merging(change.state)
+      }
+    }
+    #expect(state.isLive && state.cells.count == 3)
+    #expect(state.cells.allSatisfy { $0.value == .blob(large) })
+  }
+
+  @Test("more rows than a block may have become several blocks")
+  func manyRows() throws {
+    var builder = PayloadBuilder(origin: own, hlc: hlc)
+    for i in 0..<70_000 { builder.add(table: "t", record: record(UInt64(i)), [(.tombstone, .life(nil), .own)]) }
+    let parts = builder.finish(maximumPartBytes: 8 << 20)
+    #expect(parts.count == 1 && parts[0].rowsByTable.map(\.count) == [70_000])
+    let payload = try Payload.decode(parts[0].bytes, origin: own, hlc: hlc, tie: tie)
+    #expect(payload.changes.map(\.record) == (0..<70_000).map { record(UInt64($0)) })
+  }
+
+  @Test("a part never lists more stamps or holds more registers than a reader takes")
+  func bounds() throws {
+    var builder = PayloadBuilder(origin: own, hlc: hlc)
+    for i in 0..<70_000 {
+      let stamp = Stamp(hlc: HLC(rawValue: UInt64(i)), origin: origin(2), tie: 1)
+      builder.add(table: "t", record: record(UInt64(i)), [(.tombstone, .life(nil), .other(stamp))])
+    }
+    let wide: [(Register, RegisterValue, StampReference)] = (0..<1000).map {
+      (.cell("c\(1000 + $0)"), .cell(.null), .own)
+    }
+    for i in 0..<1050 { builder.add(table: "wide", record: record(UInt64(i)), wide) }
+    let parts = builder.finish(maximumPartBytes: 64 << 20)
+    #expect(parts.count == 3)
+    var rows = 0
+    for part in parts {
+      rows += try Payload.decode(part.bytes, origin: own, hlc: hlc, tie: tie).changes.count
+    }
+    #expect(rows == 71_050)
+  }
+}

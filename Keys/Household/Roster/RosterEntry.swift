@@ -1,0 +1,81 @@
+public import LatchkeyEncoding
+
+/// A signed entry of the roster, as the log hands it over: hash, signature and payload hash are verified already.
+public struct RosterEntry: Hashable, Sendable {
+  public let hash: EntryHash
+  public let origin: Origin
+  /// 1 and up.
+  public let sequence: UInt64
+  /// The author's entry before this one.
+  public let previous: EntryHash?
+  /// What else the author had seen: with `previous`, the ancestors that this entry is judged by.
+  public let heads: [EntryHash]
+  /// Hybrid logical clock (format §1); decides between names only, never between rights.
+  public let hlc: UInt64
+  public let operation: RosterOperation
+
+  public init(
+    hash: EntryHash, origin: Origin, sequence: UInt64, previous: EntryHash?, heads: [EntryHash], hlc: UInt64,
+    operation: RosterOperation
+  ) {
+    self.hash = hash
+    self.origin = origin
+    self.sequence = sequence
+    self.previous = previous
+    self.heads = heads
+    self.hlc = hlc
+    self.operation = operation
+  }
+
+  /// - Parameter payload: the whole payload, `[1, kind, …]`.
+  public init(
+    hash: EntryHash, origin: Origin, sequence: UInt64, previous: EntryHash?, heads: [EntryHash], hlc: UInt64,
+    payload: [UInt8]
+  ) {
+    self.init(
+      hash: hash, origin: origin, sequence: sequence, previous: previous, heads: heads, hlc: hlc,
+      operation: RosterOperation(payload: payload))
+  }
+}
+
+/// Why an operation counts for nothing.
+public enum RosterRefusal: Hashable, Sendable, Error {
+  /// Not of the stated form.
+  case malformed
+  /// Sequence or previous entry do not continue the author's log.
+  case chain
+  /// A Genesis that did not make this household, or does not stand first.
+  case notGenesis
+  /// The author was not a device of the household, by what it cites.
+  case notEnrolled
+  /// The author had seen its own log fork: that incarnation has ended.
+  case forked
+  /// The author's role is too low.
+  case role
+  /// Opens the reserved zone, or closes one that was not open.
+  case zone
+  /// The certificate is not by a device of the author's person, or forged.
+  case certificate
+  /// The device was in already.
+  case alreadyEnrolled
+  /// A person may have 16 devices.
+  case tooManyDevices
+  /// A private household takes one person's devices only, and only it keeps access to others.
+  case privateHousehold
+  /// No such invite, or not the author's to revoke.
+  case invite
+  /// The claim does not hold.
+  case claim(ClaimError)
+}
+
+/// What became of an entry.
+public enum RosterVerdict: Hashable, Sendable {
+  /// It counts.
+  case counts
+  /// It counts for nothing, for ever.
+  case refused(RosterRefusal)
+  /// This version cannot judge it, or something that it builds on.
+  case newer
+  /// Held until these ancestors arrive, ascending.
+  case waiting([EntryHash])
+}

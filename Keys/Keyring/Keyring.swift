@@ -1,0 +1,25 @@
+public import LatchkeyEncoding
+
+/// Where a device keeps its keys, and beside them what it has last believed of each household.
+///
+/// ``FileKeyring`` keeps them in a folder; an app may keep them in its platform's key store instead.
+public protocol Keyring: Sendable {
+  /// Everything that is kept.
+  func load() throws(KeyringError) -> KeyringContents
+
+  /// Begins a keyring. Throws ``KeyringError/exists(path:)`` rather than replace one.
+  func create(_ contents: KeyringContents) throws(KeyringError)
+
+  /// Changes it, alone among processes and all or nothing: whatever `change` throws leaves it as it was.
+  ///
+  /// Not reentrant: `change` must not ask the same keyring for anything that writes.
+  func update<Result>(_ change: (inout KeyringContents) throws -> Result) throws -> Result
+
+  /// The state last kept for a household; nil if there is none.
+  func state(of household: HouseholdID) throws(KeyringError) -> [UInt8]?
+
+  /// Keeps a state, durably once it returns: it outlives a restored database and shows that it was restored.
+  ///
+  /// - Parameter state: nil forgets it.
+  func setState(_ state: [UInt8]?, of household: HouseholdID) throws(KeyringError)
+}

@@ -1,0 +1,174 @@
+public import LatchkeyEncoding
+public import LatchkeyKeys
+
+/// What a device knows about one household it is in.
+public struct HouseholdKeys: Hashable, Sendable {
+  /// An epoch's key.
+  public struct Epoch: Hashable, Sendable {
+    public let id: EpochID
+    public let key: EpochKey
+    public init(id: EpochID, key: EpochKey) {
+      self.id = id
+      self.key = key
+    }
+  }
+
+  public let id: HouseholdID
+  public var name: String
+  /// Whether only this person's devices can be in it.
+  public var isPrivate: Bool
+  /// Oldest first: the first is the epoch that the digest's key comes from.
+  public var epochs: [Epoch]
+  /// Where its store is.
+  public var locator: String
+  /// For that store only; never sent to another.
+  public var credential: Credential?
+  /// What this device could do when it last looked: for messages, never for decisions.
+  public var role: Role?
+  /// Over the roster heads that this device must never see less than; nil once it has seen them.
+  public var checkpoint: Hash32?
+  /// Of this device's roster log.
+  public var rosterIncarnation: Incarnation
+
+  public init(
+    id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
+    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation
+  ) {
+    self.id = id
+    self.name = name
+    self.isPrivate = isPrivate
+    self.epochs = epochs
+    self.locator = locator
+    self.credential = credential
+    self.role = role
+    self.checkpoint = checkpoint
+    self.rosterIncarnation = rosterIncarnation
+  }
+
+  /// The keys of every epoch, oldest first.
+  public var epochKeys: [EpochKeys] { epochs.map { EpochKeys(household: id, epoch: $0.id, key: $0.key) } }
+}
+
+/// Everything secret that a device keeps.
+public struct KeyringContents: Hashable, Sendable {
+  public let device: DeviceKeys
+  /// From the person's first device to this one.
+  public var chain: CertificateChain
+  public var personName: String
+  public var deviceName: String
+  /// Authenticates the state files beside the keyring.
+  public let stateKey: SecretBytes
+  /// Ascending by id.
+  public private(set) var households: [HouseholdKeys]
+
+  static let stateKeyBytes = 32
+
+  public init(
+    device: DeviceKeys, chain: CertificateChain, personName: String, deviceName: String,
+    random: inout some RandomSource
+  ) {
+    self.init(
+      device: device, chain: chain, personName: personName, deviceName: deviceName,
+      stateKey: SecretBytes(random.bytes(Self.stateKeyBytes)), households: [])
+  }
+
+  private init(
+    device: DeviceKeys, chain: CertificateChain, personName: String, deviceName: String, stateKey: SecretBytes,
+    households: [HouseholdKeys]
+  ) {
+    self.device = device
+    self.chain = chain
+    self.personName = personName
+    self.deviceName = deviceName
+    self.stateKey = stateKey
+    self.households = households
+  }
+
+  public var person: PersonID { chain.person }
+
+  /// Reads, adds, replaces or forgets (nil) what is known about a household.
+  public subscript(id: HouseholdID) -> HouseholdKeys? {
+    get { households.first { $0.id == id } }
+    set {
+      households.removeAll { $0.id == id }
+      if let newValue, newValue.id == id {
+        households.insert(newValue, at: households.firstIndex { $0.id > id } ?? households.count)
+      }
+    }
+  }
+
+  func write(to writer: inout CBORWriter) {
+    writer.array(7)
+    writer.byteString(device.signing.secret.bytes)
+    writer.byteString(device.box.secret.bytes)
+    writer.byteString(chain.encoded)
+    writer.text(personName)
+    writer.text(deviceName)
+    writer.byteString(stateKey.bytes)
+    writer.array(households.count)
+    for household in households {
+      writer.array(9)
+      writer.id(household.id)
+      writer.text(household.name)
+      writer.bool(household.isPrivate)
+      writer.array(household.epochs.count)
+      for epoch in household.epochs {
+        writer.array(2)
+        writer.id(epoch.id)
+        writer.byteString(epoch.key.secret.bytes)
+      }
+      writer.text(household.locator)
+      if let credential = household.credential { writer.text(credential.text) } else { writer.null() }
+      writer.uint(household.role?.rawValue ?? 0)
+      if let checkpoint = household.checkpoint { writer.id(checkpoint) } else { writer.null() }
+      writer.id(household.rosterIncarnation)
+    }
+  }
+
+  static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
+    try reader.array(exactly: 7)
+    guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
+      let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
+    else { throw .unexpected("device keys") }
+    let device = DeviceKeys(signing: signing, box: box)
+    let chain: CertificateChain
+    do { chain = try CertificateChain.decode(try reader.byteString()) } catch { throw .unexpected("certificates") }
+    guard chain.keys == device.publicKeys else { throw .unexpected("certificates of this device") }
+    let personName = try reader.text()
+    let deviceName = try reader.text()
+    let stateKey = SecretBytes(try reader.byteString(max: stateKeyBytes))
+    guard stateKey.bytes.count == stateKeyBytes else { throw .unexpected("32 bytes") }
+    var households: [HouseholdKeys] = []
+    for _ in 0..<(try reader.array()) {
+      let household = try readHousehold(&reader)
+      if let last = households.last, last.id >= household.id { throw .notDeterministic }
+      households.append(household)
+    }
+    return KeyringContents(
+      device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
+      households: households)
+  }
+
+  private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
+    try reader.array(exactly: 9)
+    let id: HouseholdID = try reader.id()
+    let name = try reader.text()
+    let isPrivate = try reader.bool()
+    var epochs: [HouseholdKeys.Epoch] = []
+    for _ in 0..<(try reader.array()) {
+      try reader.array(exactly: 2)
+      let epoch: EpochID = try reader.id()
+      guard let key = EpochKey(SecretBytes(try reader.byteString(max: EpochKey.byteCount))) else {
+        throw .unexpected("epoch key")
+      }
+      epochs.append(HouseholdKeys.Epoch(id: epoch, key: key))
+    }
+    let locator = try reader.text()
+    let credential = try reader.null() ? nil : Credential(try reader.text())
+    let role = Role(rawValue: try reader.uint(max: 255))
+    let checkpoint: Hash32? = try reader.null() ? nil : try reader.id()
+    return HouseholdKeys(
+      id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
+      checkpoint: checkpoint, rosterIncarnation: try reader.id())
+  }
+}

@@ -1,0 +1,140 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// One step of replacing a file; named so that a test can let each of them fail.
+package enum FileStep: String, Sendable, CaseIterable {
+  case create, write, sync, rename, syncFolder = "sync the folder of"
+}
+
+/// Reads and replaces small private files.
+///
+/// Replacing is atomic and durable: a file beside it is written and synced, renamed over it, and the folder is synced. A
+/// crash at any point leaves the old bytes or the new.
+struct SafeFile: Sendable {
+  /// Largest file that is read, in bytes.
+  static let maximumSize = 64 << 20
+  /// What a test says about a step: nil lets it happen, an error number lets it fail.
+  let fault: @Sendable (FileStep) -> Int32?
+
+  /// The bytes of a file that only its owner can read or change.
+  func read(_ path: String) throws(KeyringError) -> [UInt8] {
+    let file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+    guard file >= 0 else { throw Self.error(errno, path, "open") }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw Self.error(errno, path, "examine") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw .damaged(path: path) }
+    try Self.requirePrivate(status, path)
+    guard status.st_size <= Self.maximumSize else { throw .damaged(path: path) }
+    var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+    var filled = 0
+    while filled < bytes.count {
+      let count = bytes.withUnsafeMutableBytes { buffer -> Int in
+        guard let start = buffer.baseAddress else { return 0 }
+        return readSome(file, start + filled, buffer.count - filled)
+      }
+      if count < 0 && errno == EINTR { continue }
+      guard count >= 0 else { throw Self.error(errno, path, "read") }
+      if count == 0 { break }
+      filled += count
+    }
+    return filled == bytes.count ? bytes : Array(bytes.prefix(filled))
+  }
+
+  /// Replaces `path`; its folder must exist, and the caller must be its only writer.
+  func replace(_ path: String, with bytes: [UInt8]) throws(KeyringError) {
+    let draft = path + ".new"
+    do throws(KeyringError) {
+      try write(bytes, to: draft, for: path)
+      if let code = fault(.rename) { throw Self.error(code, path, FileStep.rename.rawValue) }
+      guard rename(draft, path) == 0 else { throw Self.error(errno, path, FileStep.rename.rawValue) }
+    } catch {
+      unlink(draft)
+      throw error
+    }
+    try syncFolder(of: path)
+  }
+
+  func remove(_ path: String) throws(KeyringError) {
+    guard unlink(path) == 0 || errno == ENOENT else { throw Self.error(errno, path, "remove") }
+    try syncFolder(of: path)
+  }
+
+  private func write(_ bytes: [UInt8], to draft: String, for path: String) throws(KeyringError) {
+    if let code = fault(.create) { throw Self.error(code, path, FileStep.create.rawValue) }
+    // What an interrupted run left behind goes first, so that permissions are those given here.
+    unlink(draft)
+    let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw Self.error(errno, path, FileStep.create.rawValue) }
+    defer { close(file) }
+    var written = 0
+    while written < bytes.count {
+      if let code = fault(.write) { throw Self.error(code, path, FileStep.write.rawValue) }
+      let count = bytes.withUnsafeBytes { buffer -> Int in
+        guard let start = buffer.baseAddress else { return 0 }
+        return writeSome(file, start + written, buffer.count - written)
+      }
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { throw Self.error(count == 0 ? ENOSPC : errno, path, FileStep.write.rawValue) }
+      written += count
+    }
+    if let code = fault(.sync) { throw Self.error(code, path, FileStep.sync.rawValue) }
+    guard fsync(file) == 0 else { throw Self.error(errno, path, FileStep.sync.rawValue) }
+  }
+
+  private func syncFolder(of path: String) throws(KeyringError) {
+    if let code = fault(.syncFolder) { throw Self.error(code, path, FileStep.syncFolder.rawValue) }
+    let slash = path.lastIndex(of: "/")
+    let parent = slash.map { String(path[..<$0]) } ?? "."
+    let folder = open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard folder >= 0 else { throw Self.error(errno, path, FileStep.syncFolder.rawValue) }
+    defer { close(folder) }
+    // Some file systems cannot sync a folder; they say EINVAL, and there is nothing better to do.
+    guard fsync(folder) == 0 || errno == EINVAL else { throw Self.error(errno, path, FileStep.syncFolder.rawValue) }
+  }
+
+  /// A folder that only its owner can enter; made if it is not there.
+  static func makePrivateFolder(_ path: String) throws(KeyringError) {
+    if mkdir(path, 0o700) != 0 && errno != EEXIST { throw error(errno, path, FileStep.create.rawValue) }
+    try checkPrivateFolder(path)
+  }
+
+  static func checkPrivateFolder(_ path: String) throws(KeyringError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw error(errno, path, "examine") }
+    guard status.st_mode & S_IFMT == S_IFDIR else { throw .damaged(path: path) }
+    try requirePrivate(status, path)
+  }
+
+  private static func requirePrivate(_ status: stat, _ path: String) throws(KeyringError) {
+    guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else { throw .loosePermissions(path: path) }
+  }
+
+  static func exists(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0
+  }
+
+  static func error(_ code: Int32, _ path: String, _ step: String) -> KeyringError {
+    switch code {
+    case ENOENT, ENOTDIR: .missing(path: path)
+    case ENOSPC, EDQUOT: .full(path: path)
+    case EROFS, EACCES, EPERM: .readOnly(path: path)
+    case ELOOP: .damaged(path: path)
+    default: .system(path: path, step: step, code: code)
+    }
+  }
+}
+
+/// `read(2)` and `write(2)`, whose names this file's own methods hide.
+private func readSome(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+  read(file, buffer, count)
+}
+private func writeSome(_ file: Int32, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+  write(file, buffer, count)
+}

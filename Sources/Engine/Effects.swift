@@ -1,0 +1,78 @@
+public import LatchkeyEncoding
+public import LatchkeyLog
+
+/// What the engine asks the world to do. One effect is under way at a time; the next event answers it.
+///
+/// An effect that fails for a reason the engine cannot act on (no network, disk full) ends the round: whoever performs
+/// it throws, and the next round begins from what was kept. So every effect may be the last one, and what must survive is
+/// kept before the effect that depends on it.
+public enum Effect: Sendable {
+  /// Read whole objects; absent ones are left out of the answer. They may be fetched at the same time.
+  case get([ObjectName])
+  /// Everything below a prefix that ends with `/`.
+  case list(String)
+  /// Create an object. Success means it is durable with exactly these bytes.
+  case put(ObjectName, [UInt8])
+  /// The same, for an object of the database's outbox, under this name in the store.
+  case send(ObjectName, OutboxItem)
+  /// Delete; absent is success.
+  case delete([ObjectName])
+  /// Make the household's state durable, beside the keyring.
+  case keep(HouseholdState)
+  /// One transaction on the attached database.
+  case database(DatabaseRequest)
+  /// The round is over.
+  case finish(RoundReport)
+}
+
+/// What answers an effect.
+public enum Event: Sendable {
+  case start
+  case got([ObjectName: [UInt8]])
+  case listed([ObjectName])
+  /// Answers ``Effect/put(_:_:)`` and ``Effect/send(_:_:)``.
+  case put
+  case deleted
+  case kept
+  case database(DatabaseReply)
+}
+
+/// One transaction of the attached database. Whoever performs it stamps what was captured before it merges anything.
+public enum DatabaseRequest: Sendable {
+  /// What the database knows of its zone.
+  case load
+  /// Merge groups of one log, in order, and advance the belief of its author: one transaction, both or neither.
+  case apply(groups: [LogGroup], origin: Origin, author: Belief.Author)
+  /// Stamp what was captured, seal it, put it in the outbox. Repeated while there is more.
+  case seal
+  /// Objects that wait to be sent, in order, by their names below the zone's prefix.
+  case outbox
+  /// The store has confirmed an object.
+  case acknowledge(OutboxItem)
+  /// Own heads that may be deleted from the store.
+  case supersededHeads
+  /// They were deleted.
+  case forgetHeads([ObjectName])
+}
+
+/// An object that waits in the database's outbox.
+public struct OutboxItem: Hashable, Sendable {
+  public let id: Int64
+  /// Below the zone's prefix.
+  public let name: ObjectName
+  public init(id: Int64, name: ObjectName) { (self.id, self.name) = (id, name) }
+}
+
+public enum DatabaseReply: Sendable {
+  /// What is believed, and the own log if this file has written any.
+  case loaded(belief: Belief, own: OwnLog?)
+  /// How many rows came in.
+  case applied(rows: Int)
+  /// How many rows were sealed, and whether more wait.
+  case sealed(rows: Int, more: Bool)
+  case outbox([OutboxItem])
+  /// How many rows that object made safe.
+  case acknowledged(rows: Int)
+  case superseded([ObjectName])
+  case done
+}

@@ -1,0 +1,42 @@
+public import LatchkeyKeys
+public import LatchkeyLog
+
+/// What a round did and met.
+public struct RoundReport: Equatable, Sendable {
+  /// Rows received and applied.
+  public internal(set) var received = 0
+  /// Rows stamped and sealed.
+  public internal(set) var stamped = 0
+  /// Rows that the store has confirmed.
+  public internal(set) var sent = 0
+  public internal(set) var findings: [Finding] = []
+  /// People and devices that this device let in.
+  public internal(set) var admitted: [String] = []
+  /// Claims that need a person, or somebody with more rights.
+  public internal(set) var openClaims: [String] = []
+  /// Claims that will not be admitted, and why.
+  public internal(set) var refusedClaims: [String] = []
+  /// The zone was closed: its rows are elsewhere, or sharing has ended.
+  public internal(set) var closed: CloseZone?
+  /// This device is not (yet) admitted: it reads, its writes are provisional.
+  public internal(set) var isProvisional = false
+
+  public init() {}
+
+  /// Whether something was met that was not accepted.
+  public var hasSetAside: Bool {
+    findings.contains {
+      switch $0 {
+      case .damaged, .newer, .fork, .missing, .notMine, .rollback: true
+      case .unknownAuthor, .rosterBehind, .notAuthorised: false
+      }
+    }
+  }
+
+  mutating func add(_ other: RoundReport) {
+    received += other.received
+    stamped += other.stamped
+    sent += other.sent
+    findings += other.findings
+  }
+}
