@@ -66,6 +66,17 @@ public struct FileKeyring: Keyring {
     return try StateFile.decode(bytes, household: household, key: key, path: path)
   }
 
+  public func replaceState(
+    of household: HouseholdID, former: [UInt8]?, with state: [UInt8]
+  ) throws(KeyringError) -> Bool {
+    let key = try load().stateKey
+    let held = try lock.acquire()
+    defer { lock.release(held) }
+    guard try self.state(of: household) == former else { return false }
+    try files.replace(statePath(household), with: StateFile.encode(state, household: household, key: key))
+    return true
+  }
+
   public func setState(_ state: [UInt8]?, of household: HouseholdID) throws(KeyringError) {
     let key = try load().stateKey
     let path = statePath(household)

@@ -102,6 +102,21 @@ extension LatchkeyError {
     }
   }
 
+  init(_ error: KeyringError) {
+    let message = error.description
+    switch error {
+    case .missing: self = .noIdentity
+    case .exists: self.init(.usage, "identity-exists", message)
+    case .loosePermissions: self.init(.key, "loose-permissions", message)
+    case .damaged: self.init(.key, "damaged-keyring", message)
+    case .newer: self.init(.newer, "newer-keyring", message, next: ["update latchkey"])
+    case .busy: self.init(.busy, "home-busy", message, next: ["run it again"])
+    case .readOnly: self.init(.busy, "home-read-only", message)
+    case .full: self.init(.busy, "disk-full", message, next: ["free some space, then run it again"])
+    case .system: self.init(.other, "keyring-failed", message)
+    }
+  }
+
   /// A clause as a sentence.
   static func sentence(_ text: String) -> String {
     guard let first = text.first else { return text }
