@@ -70,6 +70,20 @@ package struct DatabasePerformer {
     case .acknowledge(let item):
       let rows = try replica.transaction { try replica.acknowledge(item.id) }
       return .acknowledged(rows: rows)
+    case .renew:
+      return try writing { performer, log in
+        var belief = try performer.belief()
+        if log.lastHash != nil { belief.authors[log.origin] = log.asBelieved(keys: performer.keys) }
+        var binding = performer.replica.binding
+        guard let incarnation = Incarnation(performer.random.bytes(Incarnation.byteCount)) else { return .loaded(belief: belief, own: log) }
+        binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
+        try performer.replica.rebind(binding)
+        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
+        log = OwnLog(household: performer.household, epoch: performer.keys.epoch, zone: performer.zone, origin: binding.origin)
+        // What the given-up log had not sent is in the rows: it goes out again, with its stamps.
+        _ = try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+        return .loaded(belief: belief, own: log)
+      }
     case .supersededHeads:
       guard let log = try ownLog() else { return .superseded([]) }
       return .superseded(

@@ -2,6 +2,7 @@ internal import LatchkeyEncoding
 internal import LatchkeyEngine
 internal import LatchkeyKeys
 internal import LatchkeyLog
+internal import LatchkeyStorage
 internal import LatchkeyTables
 
 extension Home {
@@ -20,6 +21,14 @@ extension Home {
         }
       }
     }
+  }
+
+  private func put(_ name: ObjectName, _ bytes: [UInt8], _ access: StoreAccess) async throws -> Event {
+    do throws(StorageError) { try await access.store.put(name, bytes) } catch {
+      if error.cause == .alreadyExists { return .collided }
+      throw error
+    }
+    return .put
   }
 
   private func attemptRound(_ membership: Membership, access: StoreAccess, replica: Replica?) async throws -> RoundReport {
@@ -41,12 +50,10 @@ extension Home {
       case .get(let names): event = .got(try await access.get(names))
       case .list(let prefix): event = .listed(try await access.list(prefix))
       case .put(let name, let bytes):
-        try await access.store.put(name, bytes)
-        event = .put
+        event = try await put(name, bytes, access)
       case .send(let name, let item):
         guard let bytes = try performer?.bytes(of: item) else { throw EngineError.outOfOrder("send") }
-        try await access.store.put(name, bytes)
-        event = .put
+        event = try await put(name, bytes, access)
       case .delete(let names):
         for name in names { try await access.store.delete(name) }
         event = .deleted
