@@ -38,11 +38,7 @@ extension Home {
     var engine = SyncRound(
       state: kept, zone: replica?.binding.zone, device: contents.device, keys: membership.keys, now: now,
       random: world.random())
-    var performer = replica.map {
-      DatabasePerformer(
-        replica: $0, household: membership.id, zone: $0.binding.zone, keys: membership.keys, device: contents.device,
-        rosterHeads: [], now: now, random: world.random())
-    }
+    var performer = try replica.map { try self.performer($0, membership, now: now) }
     var event = Event.start
     while true {
       try Task.checkCancellation()
@@ -69,5 +65,12 @@ extension Home {
         return report
       }
     }
+  }
+
+  func performer(_ replica: Replica, _ membership: Membership, now: Int64? = nil) throws -> DatabasePerformer {
+    DatabasePerformer(
+      replica: replica, household: membership.id, zone: replica.binding.zone, keys: membership.keys,
+      device: try contents().device, rosterHeads: try state(of: membership.id).roster.heads, now: now ?? world.now(),
+      random: world.random())
   }
 }
