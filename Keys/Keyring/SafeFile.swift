@@ -98,8 +98,12 @@ struct SafeFile: Sendable {
     guard fsync(folder) == 0 || errno == EINVAL else { throw Self.error(errno, path, FileStep.syncFolder.rawValue) }
   }
 
-  /// A folder that only its owner can enter; made if it is not there.
+  /// A folder that only its owner can enter; made, with those above it, if it is not there.
   static func makePrivateFolder(_ path: String) throws(KeyringError) {
+    if !exists(path), let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+      let parent = String(path[..<slash])
+      if !exists(parent) { try makePrivateFolder(parent) }
+    }
     if mkdir(path, 0o700) != 0 && errno != EEXIST { throw error(errno, path, FileStep.create.rawValue) }
     try checkPrivateFolder(path)
   }

@@ -64,6 +64,15 @@ struct FileKeyringTests {
     #expect(first.epochKeys.map(\.epoch) == [first.id, .zero])
   }
 
+  @Test("folders above the keyring's are made, private too")
+  func parents() throws {
+    let scratch = try Scratch()
+    let keyring = FileKeyring(home: scratch.path + "/config/latchkey")
+    try keyring.create(contents("a"))
+    #expect(try keyring.load() == contents("a"))
+    #expect(try mode(scratch.path + "/config") == 0o700)
+  }
+
   @Test("a keyring that is not there is missing, and one that is there is not replaced")
   func missingAndExisting() throws {
     let scratch = try Scratch()
