@@ -110,7 +110,8 @@ struct SafeFile: Sendable {
 
   static func checkPrivateFolder(_ path: String) throws(KeyringError) {
     var status = stat()
-    guard lstat(path, &status) == 0 else { throw error(errno, path, "examine") }
+    // The folder itself may be reached by a symbolic link (people keep their configuration elsewhere); files may not.
+    guard stat(path, &status) == 0 else { throw error(errno, path, "examine") }
     guard status.st_mode & S_IFMT == S_IFDIR else { throw .damaged(path: path) }
     try requirePrivate(status, path)
   }
