@@ -39,7 +39,8 @@ final class Place: Sendable {
   func path(_ name: String) -> String { "\(root)/\(name)" }
 
   func run(_ database: String, _ sql: String) throws {
-    let connection = try Connection(path(database), mode: FileManager.default.fileExists(atPath: path(database)) ? .readWrite : .create)
+    let connection = try Connection(
+      path(database), mode: FileManager.default.fileExists(atPath: path(database)) ? .readWrite : .create)
     try connection.execute(sql)
   }
 

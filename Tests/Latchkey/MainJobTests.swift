@@ -19,15 +19,21 @@ struct MainJobTests {
     #expect(members.members.filter(\.you).map(\.name) == ["Ben"])
   }
 
-  @Test("offline inserts with the same integer key are both kept; different fields both survive; the later edit of a field wins")
+  @Test(
+    "offline inserts with the same integer key are both kept; different fields both survive; the later edit of a field wins"
+  )
   func offlineEdits() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)
     try place.run(
-      "a.db", "INSERT INTO entries VALUES (4, 1, 1, 'from ana'); UPDATE entries SET note = 'ana' WHERE id = 1; UPDATE accounts SET name = 'Early' WHERE id = 2")
+      "a.db",
+      "INSERT INTO entries VALUES (4, 1, 1, 'from ana'); UPDATE entries SET note = 'ana' WHERE id = 1; UPDATE accounts SET name = 'Early' WHERE id = 2"
+    )
     try await Task.sleep(for: .milliseconds(20))
     try place.run(
-      "b.db", "INSERT INTO entries VALUES (4, 2, 2, 'from ben'); UPDATE entries SET cents = 7 WHERE id = 1; UPDATE accounts SET name = 'Late' WHERE id = 2")
+      "b.db",
+      "INSERT INTO entries VALUES (4, 2, 2, 'from ben'); UPDATE entries SET cents = 7 WHERE id = 1; UPDATE accounts SET name = 'Late' WHERE id = 2"
+    )
     try await settle(place, ana, ben)
     let rows = try place.rows("a.db", budgetDump)
     #expect(rows == (try place.rows("b.db", budgetDump)))
@@ -66,7 +72,8 @@ struct MainJobTests {
     let carl = place.home("carl")
     func join(_ link: String, _ home: Home, _ file: String) async -> String {
       do {
-        _ = try await home.join(link: link, options: JoinOptions(database: place.path(file), name: "Carl", device: "x")) { _ in true }
+        _ = try await home.join(link: link, options: JoinOptions(database: place.path(file), name: "Carl", device: "x"))
+        { _ in true }
         return "joined"
       } catch { return error.code }
     }
@@ -137,7 +144,8 @@ struct MainJobTests {
     _ = try await laptop.sync(place.path("a.db"))
     let invite = try await laptop.addDevice()
     let joined = try await phone.join(
-      link: invite.link, options: JoinOptions(database: place.path("p.db"), device: "phone")) { _ in true }
+      link: invite.link, options: JoinOptions(database: place.path("p.db"), device: "phone")
+    ) { _ in true }
     #expect(joined.rows == 5)
     #expect(try await laptop.sync(place.path("a.db")).warnings.map(\.code) == ["admitted"])
     try place.run("p.db", "INSERT INTO entries VALUES (9, 1, 9, 'phone')")
@@ -192,5 +200,30 @@ struct MainJobTests {
     try await ana.detach(place.path("a.db"))
     #expect(try place.rows("a.db", "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2") == before)
     #expect(try await ana.databases().isEmpty)
+  }
+}
+
+@Suite("A file that was copied")
+struct CopiedFileTests {
+  @Test("to another person's device of the household goes on as that device's own, and both stay alike")
+  func copiedToAnotherDevice() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try FileManager.default.copyItem(atPath: place.path("a.db"), toPath: place.path("copy.db"))
+    let report = try await ben.sync(place.path("copy.db"))
+    #expect(report.warnings.map(\.code) == ["copied-file"])
+    try place.run("copy.db", "INSERT INTO entries VALUES (31, 2, 31, 'in the copy')")
+    for _ in 0..<3 {
+      _ = try await ana.sync(place.path("a.db"))
+      _ = try await ben.sync(place.path("copy.db"))
+      _ = try await ben.sync(place.path("b.db"))
+    }
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(try place.rows("copy.db", budgetDump) == rows)
+    #expect(try place.rows("b.db", budgetDump) == rows)
+    #expect(rows.contains { $0.hasSuffix("in the copy") })
+    for (home, file) in [(ana, "a.db"), (ben, "b.db"), (ben, "copy.db")] {
+      #expect(try await home.sync(place.path(file)).warnings.isEmpty)
+    }
   }
 }
