@@ -104,7 +104,7 @@ extension Home {
   }
 
   /// All live records in the order of table and record name, values as they travel: references by record name.
-  public func export(
+  public nonisolated func export(
     _ path: String, _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
   ) throws(LatchkeyError) {
     let path = absolute(path)
