@@ -56,7 +56,7 @@ public struct EnvelopePlace: Hashable, Sendable {
 
 /// 24 random bytes, fresh for every sealing.
 public struct EnvelopeNonce: Hashable, Sendable {
-  let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   public init(_ random: inout some RandomSource) {
     bytes = random.bytes(Envelope.nonceBytes)

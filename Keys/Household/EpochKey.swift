@@ -20,7 +20,7 @@ public struct EpochKey: Hashable, Sendable, CustomStringConvertible {
 
 /// The key that a zone's envelopes are sealed with during one epoch, or an invite blob with its link's (format §4).
 public struct ZoneKey: Hashable, Sendable, CustomStringConvertible {
-  let secret: SecretBytes
-  init(_ bytes: [UInt8]) { secret = SecretBytes(bytes) }
+  package let secret: SecretBytes
+  package init(_ bytes: [UInt8]) { secret = SecretBytes(bytes) }
   public var description: String { "(zone key)" }
 }

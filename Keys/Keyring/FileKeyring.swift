@@ -15,7 +15,7 @@ public struct FileKeyring: Keyring {
   public var path: String { home + "/keyring" }
 
   /// - Parameters:
-  ///   - home: path of the folder; made by ``create(_:)`` if its parent is there.
+  ///   - home: path of the folder; ``create(_:)`` makes it, and those above it that are not there.
   ///   - patience: how long to wait for another process, in milliseconds.
   public init(home: String, patience: Int = 5_000) {
     self.init(home: home, patience: patience) { _ in nil }

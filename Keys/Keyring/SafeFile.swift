@@ -36,7 +36,7 @@ struct SafeFile: Sendable {
     while filled < bytes.count {
       let count = bytes.withUnsafeMutableBytes { buffer -> Int in
         guard let start = buffer.baseAddress else { return 0 }
-        return unistd_read(file, start + filled, buffer.count - filled)
+        return readSome(file, start + filled, buffer.count - filled)
       }
       if count < 0 && errno == EINTR { continue }
       guard count >= 0 else { throw Self.error(errno, path, "read") }
@@ -77,7 +77,7 @@ struct SafeFile: Sendable {
       if let code = fault(.write) { throw Self.error(code, path, FileStep.write.rawValue) }
       let count = bytes.withUnsafeBytes { buffer -> Int in
         guard let start = buffer.baseAddress else { return 0 }
-        return unistd_write(file, start + written, buffer.count - written)
+        return writeSome(file, start + written, buffer.count - written)
       }
       if count < 0 && errno == EINTR { continue }
       guard count > 0 else { throw Self.error(count == 0 ? ENOSPC : errno, path, FileStep.write.rawValue) }
@@ -98,15 +98,20 @@ struct SafeFile: Sendable {
     guard fsync(folder) == 0 || errno == EINVAL else { throw Self.error(errno, path, FileStep.syncFolder.rawValue) }
   }
 
-  /// A folder that only its owner can enter; made if it is not there.
+  /// A folder that only its owner can enter; made, with those above it, if it is not there.
   static func makePrivateFolder(_ path: String) throws(KeyringError) {
+    if !exists(path), let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+      let parent = String(path[..<slash])
+      if !exists(parent) { try makePrivateFolder(parent) }
+    }
     if mkdir(path, 0o700) != 0 && errno != EEXIST { throw error(errno, path, FileStep.create.rawValue) }
     try checkPrivateFolder(path)
   }
 
   static func checkPrivateFolder(_ path: String) throws(KeyringError) {
     var status = stat()
-    guard lstat(path, &status) == 0 else { throw error(errno, path, "examine") }
+    // The folder itself may be reached by a symbolic link (people keep their configuration elsewhere); files may not.
+    guard stat(path, &status) == 0 else { throw error(errno, path, "examine") }
     guard status.st_mode & S_IFMT == S_IFDIR else { throw .damaged(path: path) }
     try requirePrivate(status, path)
   }
@@ -132,9 +137,9 @@ struct SafeFile: Sendable {
 }
 
 /// `read(2)` and `write(2)`, whose names this file's own methods hide.
-private func unistd_read(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+private func readSome(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
   read(file, buffer, count)
 }
-private func unistd_write(_ file: Int32, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
+private func writeSome(_ file: Int32, _ buffer: UnsafeRawPointer, _ count: Int) -> Int {
   write(file, buffer, count)
 }

@@ -45,7 +45,7 @@ extension Home {
         guard bound.household == membership.id, zone == nil || zone == bound.zoneName else {
           throw TablesError.alreadyAttachedElsewhere
         }
-        let survey = try Replica.attach(path: path, rules: rules, tables: tables, zone: bound, now: world.now())
+        let survey = try Replica.attach(path: path, rules: rules, tables: tables, zone: bound)
         try remember(path)
         return survey
       }
@@ -75,7 +75,7 @@ extension Home {
         try write([.zone(id, name: name)], into: membership)
       }
       let survey = try Replica.attach(
-        path: path, rules: rules, tables: tables, zone: try newBinding(membership, id, name), now: world.now())
+        path: path, rules: rules, tables: tables, zone: try newBinding(membership, id, name))
       try remember(path)
       return survey
     }
@@ -116,9 +116,7 @@ extension Home {
     return String(file[..<dot])
   }
 
-  func binding(_ path: String) throws -> ZoneBinding? {
-    do { return try Replica(path: path).binding } catch TablesError.notAttached { return nil }
-  }
+  func binding(_ path: String) throws -> ZoneBinding? { try Replica.binding(path: path) }
 
   /// Whether anybody has written into a zone, by the store's listing.
   private func isUsed(_ zone: ZoneID, _ membership: Membership) async throws -> Bool {
@@ -135,7 +133,7 @@ extension Home {
     for suffix in ["", "-wal", "-shm", "-journal"] { removeFile(temporary + suffix) }
     let binding = try newBinding(membership, zone, name)
     if let template {
-      try Replica.adoptTemplate(absolute(template), to: temporary, zone: binding, now: world.now())
+      try Replica.adoptTemplate(absolute(template), to: temporary, zone: binding)
     } else {
       try Replica.createEmpty(path: temporary, zone: binding, createsTables: true)
     }
@@ -151,8 +149,6 @@ extension Home {
           if let closing = round.closed { throw try zoneEnded(closing, name) }
           if round.received == 0 { break }
         }
-        try replica.checkIsComplete()
-        replica.close()
       }
       let code = publishFile(temporary, as: path)
       if code != 0 { throw LatchkeyError(.busy, "cannot-write", "\(path) could not be made (error \(code)).") }

@@ -1,7 +1,7 @@
-public import LatchkeyKeys
+internal import LatchkeyKeys
 internal import LatchkeyEncoding
 internal import LatchkeyEngine
-internal import LatchkeyKeyring
+public import LatchkeyKeyring
 internal import LatchkeyLog
 public import LatchkeyStorage
 

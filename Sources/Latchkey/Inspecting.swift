@@ -1,8 +1,9 @@
-internal import LatchkeyEncoding
+public import LatchkeyEncoding
 internal import LatchkeyEngine
 internal import LatchkeyKeys
 internal import LatchkeyLog
 public import LatchkeyRecords
+internal import LatchkeySQLite
 internal import LatchkeyStorage
 public import LatchkeyTables
 
@@ -75,7 +76,7 @@ extension Home {
       let membership = try membership(of: replica.binding.household)
       return CountsReport(
         zone: replica.binding.zoneName, household: membership.name, mode: try mode(membership),
-        digest: try replica.digest.description, tables: try replica.counts())
+        digest: replica.digest.description, tables: try replica.counts())
     } catch { throw LatchkeyError(error, database: path) }
   }
 
@@ -84,9 +85,27 @@ extension Home {
   /// - Parameter key: the row's key as text; the parts of a composite key joined by `,`.
   public func explain(_ path: String, table: String, key: String) throws(LatchkeyError) -> Explanation {
     let path = absolute(path)
-    do { return try Replica(path: path, mode: .readOnly).explain(table: table, key: key) } catch {
-      throw LatchkeyError(error, database: path)
+    do {
+      let replica = try Replica(path: path, mode: .readOnly)
+      for candidate in Self.keys(from: key) {
+        if let found = try replica.explain(table: table, key: candidate) { return found }
+      }
+      throw LatchkeyError(
+        .usage, "no-such-row", "The table \(table) has no row with the key \(key) that Latchkey knows. A new row is known after the next sync.",
+        next: ["latchkey sync \(path)"])
+    } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  /// What a key written as text may mean: an integer first, where it looks like one.
+  private static func keys(from text: String) -> [[SQLiteValue]] {
+    func values(_ parts: [String]) -> [[SQLiteValue]] {
+      parts.reduce([[]]) { keys, part in
+        let meanings = Int64(part).map { [SQLiteValue.integer($0), SQLiteValue(part)] } ?? [SQLiteValue(part)]
+        return keys.flatMap { key in meanings.map { key + [$0] } }
+      }
     }
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    return values([text]) + (parts.count > 1 && parts.count <= 4 ? values(parts) : [])
   }
 
   /// Who a device is, for showing authors: its name and its person's; nil if no household of this device knows it.

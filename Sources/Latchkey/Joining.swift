@@ -115,7 +115,7 @@ extension Home {
   ) async throws(LatchkeyError) -> JoinReport {
     try await reporting(database: options.database) {
       let link: InviteLink
-      do { link = try InviteLink(parsing: text) } catch { throw LatchkeyError(link: error) }
+      do throws(LinkError) { link = try InviteLink(parsing: text) } catch { throw LatchkeyError(link: error) }
       if link.expiry < UInt64(max(world.now(), 0)) {
         throw LatchkeyError(
           .key, "link-expired", "The invite has expired, or this device's clock is wrong.", next: ["ask for a new invite"])

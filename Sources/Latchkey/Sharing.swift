@@ -1,5 +1,6 @@
 internal import LatchkeyEncoding
 internal import LatchkeyEngine
+internal import LatchkeyKeyring
 internal import LatchkeyKeys
 internal import LatchkeyLog
 internal import LatchkeyStorage
@@ -45,16 +46,13 @@ extension Home {
       try await alignOwnDevices(current, access: privateAccess)
       _ = try await self.round(membership, access: access)
 
-      let contents = try contents()
       let sharing = Sharing(household: current.id, zone: replica.binding.zone)
       let binding = try newBinding(membership, zone, zoneName)
+      let heads = try state(of: membership.id).roster.heads
+      var performer = try performer(replica, current)
       try replica.transaction {
-        try replica.rebind(binding)
         try sharing.save(replica)
-        var performer = DatabasePerformer(
-          replica: replica, household: membership.id, zone: zone, keys: membership.keys, device: contents.device,
-          rosterHeads: try state(of: membership.id).roster.heads, now: world.now(), random: world.random())
-        _ = try performer.carryAll()
+        try performer.publish(under: binding, keys: membership.keys, household: membership.id, rosterHeads: heads)
       }
       return try await finishShare(replica, membership)
     }
@@ -177,15 +175,12 @@ extension Home {
     guard state.roster.state.zone(successor.zone)?.closing == nil, state.roster.keys(of: try contents().device.id) != nil else {
       return nil
     }
-    let contents = try contents()
     let former = replica.binding
+    let binding = try newBinding(membership, successor.zone, former.zoneName)
+    var performer = try performer(replica, try self.membership(of: former.household))
     try replica.transaction {
-      try replica.rebind(try newBinding(membership, successor.zone, former.zoneName))
-      var performer = DatabasePerformer(
-        replica: replica, household: membership.id, zone: successor.zone, keys: membership.keys, device: contents.device,
-        rosterHeads: state.roster.heads, now: world.now(), random: world.random())
       // What the sharing device had not seen of this one's work would otherwise be left behind.
-      _ = try performer.carryAll()
+      try performer.publish(under: binding, keys: membership.keys, household: membership.id, rosterHeads: state.roster.heads)
       try replica.setValue(DatabasePerformer.Key.log(former.zone), nil)
       try replica.setValue(DatabasePerformer.Key.belief(former.zone), nil)
     }

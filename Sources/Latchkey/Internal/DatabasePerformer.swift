@@ -2,7 +2,7 @@ package import LatchkeyEncoding
 package import LatchkeyEngine
 package import LatchkeyKeys
 package import LatchkeyLog
-package import LatchkeyRecords
+internal import LatchkeyRecords
 package import LatchkeyTables
 
 /// Performs the engine's database effects on one attached file, each in one transaction.
@@ -10,9 +10,9 @@ package import LatchkeyTables
 /// Synchronous, and the only code that knows both the log and the tables; the simulator runs it as it is.
 package struct DatabasePerformer {
   package let replica: Replica
-  package let household: HouseholdID
-  package let zone: ZoneID
-  package let keys: EpochKeys
+  package private(set) var household: HouseholdID
+  package private(set) var zone: ZoneID
+  package private(set) var keys: EpochKeys
   package let device: DeviceKeys
   /// The ends of the roster as this device knows it, cited by what it writes.
   package var rosterHeads: [EntryHash]
@@ -62,14 +62,24 @@ package struct DatabasePerformer {
     case .seal:
       return try writing { performer, log in
         let report = try performer.replica.stamp(now: performer.now) { group in performer.append(group, to: &log) }
-        return .sealed(rows: report.rows, more: report.hasMore)
+        return .sealed(rows: report.rows, more: report.more)
       }
     case .outbox:
       return .outbox(
-        try replica.outbox(zone: zone).compactMap { item in ObjectName(item.name).map { OutboxItem(id: item.id, name: $0) } })
+        try replica.outbox(zone: zone).compactMap { item in ObjectName(item.name).map { LatchkeyEngine.OutboxItem(id: item.id, name: $0) } })
     case .acknowledge(let item):
-      let rows = try replica.transaction { try replica.acknowledge(item.id) }
-      return .acknowledged(rows: rows)
+      return .acknowledged(
+        rows: try replica.transaction {
+          let rows = try replica.rowsInOutbox(item.id)
+          try replica.acknowledge(item.id)
+          return rows
+        })
+    case .renew:
+      var binding = replica.binding
+      guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { throw EngineError.outOfOrder("randomness") }
+      binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
+      try publish(under: binding, keys: keys, household: household, rosterHeads: rosterHeads)
+      return .loaded(belief: try belief(), own: try ownLog())
     case .supersededHeads:
       guard let log = try ownLog() else { return .superseded([]) }
       return .superseded(
@@ -85,8 +95,8 @@ package struct DatabasePerformer {
   }
 
   /// The bytes of a stored object, always the same ones.
-  package mutating func bytes(of item: OutboxItem) throws -> [UInt8] {
-    let bytes = try replica.outboxBytes(item.id)
+  package mutating func bytes(of item: LatchkeyEngine.OutboxItem) throws -> [UInt8] {
+    guard let bytes = try replica.outboxBytes(item.id) else { throw EngineError.outOfOrder("an object that was acknowledged") }
     #if LATCHKEY_MUTATIONS
       if Mutation.isOn(.resendReseal), let kind: ObjectKind = HeadName(item.name) == nil ? .segment : .head {
         let place = keys.place(kind, zone: zone, name: item.name)
@@ -97,12 +107,37 @@ package struct DatabasePerformer {
     return bytes
   }
 
-  /// Publishes everything the file holds into its (new) zone, with the stamps it has: sharing.
+  /// Puts the file under another zone or origin, and publishes everything it holds there, with the stamps and authors it has: sharing,
+  /// following a zone that moved, going on after a log was given up. One transaction. From then on this value works for the new place.
   ///
-  /// - Returns: how many rows.
-  package mutating func carryAll() throws -> Int {
+  /// What was captured is stamped first: a carried cell must have the stamp of the value that it carries.
+  package mutating func publish(
+    under binding: ZoneBinding, keys newKeys: EpochKeys, household newHousehold: HouseholdID, rosterHeads heads: [EntryHash]
+  ) throws {
+    try replica.transaction {
+      if zone == binding.zone {
+        // The given-up log ends where it was when it was given up: what is stamped now belongs to the new one.
+        var belief = try belief()
+        if let log = try ownLog(), log.lastHash != nil { belief.authors[log.origin] = log.asBelieved(keys: keys) }
+        try replica.setValue(Key.belief(zone), belief.encoded())
+        try replica.setValue(Key.log(zone), nil)
+      } else {
+        while try stampAll() {}
+      }
+      try replica.discardOutbox(zone: zone)
+      try replica.rebind(to: binding)
+      (household, zone, keys, rosterHeads) = (newHousehold, binding.zone, newKeys, heads)
+      while try stampAll() {}
+      _ = try writing { performer, log in
+        try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+      }
+    }
+  }
+
+  /// - Returns: whether more is waiting.
+  private mutating func stampAll() throws -> Bool {
     try writing { performer, log in
-      try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+      try performer.replica.stamp(now: performer.now) { group in performer.append(group, to: &log) }.more
     }
   }
 
@@ -120,7 +155,7 @@ package struct DatabasePerformer {
     let result = try replica.transaction {
       var log =
         try performer.ownLog()
-        ?? OwnLog(household: performer.household, epoch: performer.keys.epoch, zone: performer.zone, origin: performer.replica.origin)
+        ?? OwnLog(household: performer.household, epoch: performer.keys.epoch, zone: performer.zone, origin: performer.replica.binding.origin)
       performer.written = []
       let result = try body(&performer, &log)
       if log.hasUnsealed { try performer.seal(&log) }
@@ -143,8 +178,8 @@ package struct DatabasePerformer {
 
   private mutating func seal(_ log: inout OwnLog) throws {
     let facts = HeadFacts(
-      vector: try belief().vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: try replica.digest,
-      unapplied: try replica.heldPositions)
+      vector: try belief().vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: replica.digest,
+      unapplied: try replica.heldGroups().map { ($0.origin, $0.sequence) })
     let objects = try log.seal(facts, keys: keys, signing: device.signing, now: now, random: &random)
     for object in objects {
       // A row is safe once the head that makes its entry findable is: segments alone are not enough.

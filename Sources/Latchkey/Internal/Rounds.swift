@@ -2,6 +2,7 @@ internal import LatchkeyEncoding
 internal import LatchkeyEngine
 internal import LatchkeyKeys
 internal import LatchkeyLog
+internal import LatchkeyStorage
 internal import LatchkeyTables
 
 extension Home {
@@ -22,6 +23,14 @@ extension Home {
     }
   }
 
+  private func put(_ name: ObjectName, _ bytes: [UInt8], _ access: StoreAccess) async throws -> Event {
+    do throws(StorageError) { try await access.store.put(name, bytes) } catch {
+      if error.cause == .alreadyExists { return .collided }
+      throw error
+    }
+    return .put
+  }
+
   private func attemptRound(_ membership: Membership, access: StoreAccess, replica: Replica?) async throws -> RoundReport {
     let contents = try contents()
     let now = world.now()
@@ -29,11 +38,7 @@ extension Home {
     var engine = SyncRound(
       state: kept, zone: replica?.binding.zone, device: contents.device, keys: membership.keys, now: now,
       random: world.random())
-    var performer = replica.map {
-      DatabasePerformer(
-        replica: $0, household: membership.id, zone: $0.binding.zone, keys: membership.keys, device: contents.device,
-        rosterHeads: [], now: now, random: world.random())
-    }
+    var performer = try replica.map { try self.performer($0, membership, now: now) }
     var event = Event.start
     while true {
       try Task.checkCancellation()
@@ -41,12 +46,10 @@ extension Home {
       case .get(let names): event = .got(try await access.get(names))
       case .list(let prefix): event = .listed(try await access.list(prefix))
       case .put(let name, let bytes):
-        try await access.store.put(name, bytes)
-        event = .put
+        event = try await put(name, bytes, access)
       case .send(let name, let item):
         guard let bytes = try performer?.bytes(of: item) else { throw EngineError.outOfOrder("send") }
-        try await access.store.put(name, bytes)
-        event = .put
+        event = try await put(name, bytes, access)
       case .delete(let names):
         for name in names { try await access.store.delete(name) }
         event = .deleted
@@ -62,5 +65,12 @@ extension Home {
         return report
       }
     }
+  }
+
+  func performer(_ replica: Replica, _ membership: Membership, now: Int64? = nil) throws -> DatabasePerformer {
+    DatabasePerformer(
+      replica: replica, household: membership.id, zone: replica.binding.zone, keys: membership.keys,
+      device: try contents().device, rosterHeads: try state(of: membership.id).roster.heads, now: now ?? world.now(),
+      random: world.random())
   }
 }

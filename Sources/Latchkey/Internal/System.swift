@@ -78,7 +78,7 @@ func replaceLines(_ path: String, _ lines: [String]) throws(LatchkeyError) {
   func fail() -> LatchkeyError { LatchkeyError(.other, "cannot-write", "\(path) cannot be written (error \(errno)).") }
   let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
   guard file >= 0 else { throw fail() }
-  let bytes = lines.flatMap { Array($0.utf8) + [10] }
+  let bytes: [UInt8] = lines.flatMap { (line: String) -> [UInt8] in Array(line.utf8) + [10] }
   let written = write(file, bytes, bytes.count)
   let synced = fsync(file)
   close(file)

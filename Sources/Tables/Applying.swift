@@ -1,0 +1,223 @@
+public import LatchkeyEncoding
+public import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// A push group of another device, accepted, ready to be merged.
+public struct IncomingGroup: Sendable {
+  public let zone: ZoneID
+  public let origin: Origin
+  public let hlc: HLC
+  public let tie: UInt64
+  /// Of the group's last entry.
+  public let sequence: UInt64
+  /// The payloads of all its entries, in plain form and in order.
+  public let payloads: [[UInt8]]
+
+  public init(zone: ZoneID, origin: Origin, hlc: HLC, tie: UInt64, sequence: UInt64, payloads: [[UInt8]]) {
+    self.zone = zone
+    self.origin = origin
+    self.hlc = hlc
+    self.tie = tie
+    self.sequence = sequence
+    self.payloads = payloads
+  }
+}
+
+/// What applying did.
+public struct ApplyReport: Equatable, Sendable {
+  /// A group that cannot be read: nothing of it or of later groups of its origin was applied.
+  public struct Refusal: Equatable, Sendable {
+    public let zone: ZoneID
+    public let origin: Origin
+    public let sequence: UInt64
+    public let error: PayloadError
+  }
+
+  /// Records whose merged state changed.
+  public var applied = 0
+  /// Groups stamped too far ahead, kept until their time.
+  public var held = 0
+  /// Live records that are not shown, afterwards.
+  public var parked = 0
+  /// Tables whose rows changed, ascending.
+  public var tables: [String] = []
+  /// Devices whose changes came in, ascending.
+  public var authors: [DeviceID] = []
+  public var refused: [Refusal] = []
+  /// What was stamped before merging.
+  public var stamped = StampReport()
+  /// Rows that were shown and are not any more, though not deleted: table and key, for people.
+  public var hidden: [String] = []
+}
+
+extension Replica {
+  /// Merges push groups of other devices and shows the outcome.
+  ///
+  /// Inside ``transaction(_:)``. What the app changed is stamped first, all of it, so that nothing unseen is overwritten.
+  /// Groups may come in any order and more than once. Those stamped more than ten minutes ahead of `now` are kept and
+  /// merged when their time has come, by a later call (also one without groups).
+  ///
+  /// - Parameters:
+  ///   - now: the local time, in milliseconds since 1970-01-01 UTC.
+  ///   - emit: as in ``stamp(now:limit:emit:)``.
+  /// - Throws: ``TablesError/needsTemplate(_:)`` if the file's tables were to be made from the zone's description and cannot.
+  @discardableResult
+  public func apply(_ groups: [IncomingGroup], now: Int64, emit: (PendingGroup) throws -> UInt64) throws -> ApplyReport
+  {
+    precondition(connection.isInTransaction, "apply inside transaction")
+    var report = ApplyReport()
+    repeat {
+      let pass = try stamp(now: now, emit: emit)
+      report.stamped.rows += pass.rows
+      report.stamped.groups += pass.groups
+      report.stamped.tooLarge = pass.tooLarge
+      report.stamped.hidden += pass.hidden
+      report.stamped.more = pass.more
+    } while report.stamped.more
+
+    var authors: Set<DeviceID> = []
+    var stopped: Set<Origin> = []
+    var states: [RecordName: (table: String, state: RecordState)] = [:]
+    var order: [RecordName] = []
+    var notes: [Note] = []
+    var newest = HLC.zero
+    for (group, isReleased) in try dueGroups(now).map({ ($0, true) }) + groups.map({ ($0, false) }) {
+      if stopped.contains(group.origin) { continue }
+      var payloads: [Payload] = []
+      do {
+        for bytes in group.payloads {
+          payloads.append(try Payload.decode(bytes, origin: group.origin, hlc: group.hlc, tie: group.tie))
+        }
+      } catch {
+        report.refused.append(
+          ApplyReport.Refusal(zone: group.zone, origin: group.origin, sequence: group.sequence, error: error))
+        stopped.insert(group.origin)
+        continue
+      }
+      let latest = payloads.reduce(group.hlc) { max($0, $1.newest) }
+      if Clock.isAhead(latest, now: now) {
+        if !isReleased { try hold(group, until: latest) }
+        report.held += 1
+        continue
+      }
+      newest = max(newest, latest)
+      authors.insert(group.origin.device)
+      for payload in payloads {
+        notes += payload.notes
+        for change in payload.changes {
+          if let known = states[change.record] {
+            // A record has one table for ever; what says otherwise is nobody's honest work.
+            guard known.table.utf8.elementsEqual(change.table.utf8) else { continue }
+            states[change.record] = (known.table, known.state.merging(change.state))
+          } else {
+            states[change.record] = (change.table, change.state)
+            order.append(change.record)
+          }
+        }
+      }
+      if isReleased {
+        try connection.run(
+          "DELETE FROM main.lk_held WHERE device = ? AND incarnation = ? AND zone = ? AND sequence = ?",
+          [
+            .blob(group.origin.device.bytes), .blob(group.origin.incarnation.bytes), .blob(group.zone.bytes),
+            .integer(Int64(bitPattern: group.sequence)),
+          ])
+      }
+    }
+    if newest > clock.last {
+      clock.saw(newest)
+      try saveClock()
+    }
+    if !notes.isEmpty { try apply(notes) }
+    try merge(order, states, &report)
+    report.authors = authors.sorted()
+    report.parked = Int(try connection.integer("SELECT count(*) FROM main.lk_park") ?? 0)
+    return report
+  }
+
+  private func merge(
+    _ order: [RecordName], _ states: [RecordName: (table: String, state: RecordState)], _ report: inout ApplyReport
+  ) throws {
+    let materialiser = try Materialiser(replica: self)
+    var touched: Set<Int64> = []
+    for name in order {
+      guard let (wire, incoming) = states[name] else { continue }
+      let row: Row
+      if let known = try loadRow(name) {
+        guard known.table.wire.utf8.elementsEqual(wire.utf8) else { continue }
+        row = known
+      } else {
+        row = Row(name: name, table: try table(wire: wire))
+      }
+      let merged = row.state.merging(incoming)
+      if merged == row.state, row.isStamped { continue }
+      row.state = merged
+      row.isStamped = true
+      report.applied += 1
+      touched.insert(row.table.id)
+      materialiser.stage(row)
+    }
+    if try state("retry") != nil {
+      try setState("retry", nil)
+      try materialiser.enqueueAllParked()
+    }
+    materialiser.touched.formUnion(touched)
+    try materialiser.run()
+    report.hidden = materialiser.hidden
+    report.tables = materialiser.touched.compactMap { tablesByID[$0]?.name }.sorted()
+  }
+
+  // MARK: Groups from the future
+
+  private func hold(_ group: IncomingGroup, until latest: HLC) throws {
+    var writer = CBORWriter()
+    writer.array(group.payloads.count)
+    for payload in group.payloads { writer.byteString(payload) }
+    let identity: [SQLiteValue] = [
+      .blob(group.zone.bytes), .blob(group.origin.device.bytes), .blob(group.origin.incarnation.bytes),
+      .integer(Int64(bitPattern: group.sequence)),
+    ]
+    if try connection.first(
+      "SELECT 1 FROM main.lk_held WHERE zone = ? AND device = ? AND incarnation = ? AND sequence = ?", identity) != nil
+    {
+      return
+    }
+    try connection.run(
+      "INSERT INTO main.lk_held(zone, device, incarnation, sequence, due, hlc, tie, payloads) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      identity + [
+        .integer(latest.milliseconds - Clock.limit), .integer(Int64(bitPattern: group.hlc.rawValue)),
+        .integer(Int64(bitPattern: group.tie)),
+        .blob(writer.bytes),
+      ])
+  }
+
+  private func dueGroups(_ now: Int64) throws -> [IncomingGroup] {
+    try connection.rows(
+      "SELECT zone, device, incarnation, sequence, hlc, tie, payloads FROM main.lk_held WHERE due <= ? ORDER BY hlc, id",
+      [.integer(now)]
+    ).compactMap { raw in
+      guard let zone = raw[0].bytes.flatMap(ZoneID.init), let device = raw[1].bytes.flatMap(DeviceID.init),
+        let incarnation = raw[2].bytes.flatMap(Incarnation.init), let sequence = raw[3].integer,
+        let hlc = raw[4].integer,
+        let tie = raw[5].integer, let bytes = raw[6].bytes
+      else { return nil }
+      var reader = CBORReader(bytes)
+      var payloads: [[UInt8]] = []
+      for _ in 0..<(try reader.array()) { payloads.append(try reader.byteString()) }
+      return IncomingGroup(
+        zone: zone, origin: Origin(device: device, incarnation: incarnation),
+        hlc: HLC(rawValue: UInt64(bitPattern: hlc)),
+        tie: UInt64(bitPattern: tie), sequence: UInt64(bitPattern: sequence), payloads: payloads)
+    }
+  }
+
+  /// Groups that are kept until their time: origin, sequence and when they are due, in milliseconds.
+  public func heldGroups() throws -> [(origin: Origin, sequence: UInt64, due: Int64)] {
+    try connection.rows("SELECT device, incarnation, sequence, due FROM main.lk_held ORDER BY id").compactMap { raw in
+      guard let device = raw[0].bytes.flatMap(DeviceID.init), let incarnation = raw[1].bytes.flatMap(Incarnation.init),
+        let sequence = raw[2].integer, let due = raw[3].integer
+      else { return nil }
+      return (Origin(device: device, incarnation: incarnation), UInt64(bitPattern: sequence), due)
+    }
+  }
+}

@@ -1,0 +1,274 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+public import LatchkeySQLite
+
+/// Attaching a file and detaching it. Both change nothing else in the file than tables and triggers named `lk_…`.
+extension Replica {
+  // MARK: Looking
+
+  /// What attaching would do. Reads only: not a byte changes, and no file appears beside the database.
+  /// - Parameters:
+  ///   - tables: the tables to attach; nil for all that may sync.
+  public static func survey(path: String, rules: Rules = .none, tables: [String]? = nil) throws(TablesError) -> Survey {
+    do {
+      let connection = try openForReading(path)
+      if let attached = try? Settings(
+        decoding: connection.first("SELECT value FROM main.lk_state WHERE key = 'settings'")?[0].bytes ?? [])
+      {
+        return try Judge(
+          connection: connection, rules: rules == .none ? attached.rules : rules, named: tables ?? attached.named
+        ).survey()
+      }
+      return try Judge(connection: connection, rules: rules, named: tables).survey()
+    } catch { throw TablesError(error, path: path) }
+  }
+
+  /// Whether the file at `path` is attached, and where.
+  public static func binding(path: String) throws(TablesError) -> ZoneBinding? {
+    do { return try binding(openForReading(path)) } catch { throw TablesError(error, path: path) }
+  }
+
+  /// A file in WAL mode that nobody has open has no `-wal`; reading it in the usual way would leave one behind.
+  private static func openForReading(_ path: String) throws -> Connection {
+    let isAlone = DatabaseFile.isWAL(path) && !DatabaseFile.exists(path + "-wal")
+    let connection = try Connection(path, mode: isAlone ? .immutable : .readOnly)
+    _ = try connection.integer("SELECT count(*) FROM main.sqlite_schema")
+    return connection
+  }
+
+  // MARK: Attaching
+
+  /// Attaches the file: its changes are captured from now on, and what it holds becomes part of the zone at the next
+  /// ``stamp(now:limit:emit:)``. One transaction; attaching again changes nothing.
+  @discardableResult
+  public static func attach(
+    path: String, rules: Rules = .none, tables: [String]? = nil, zone: ZoneBinding, clock: VirtualClock? = nil
+  ) throws(TablesError) -> Survey {
+    do {
+      let connection = try Connection(path, mode: .readWrite, clock: clock)
+      return try attach(connection, rules: rules, tables: tables, zone: zone)
+    } catch { throw TablesError(error, path: path) }
+  }
+
+  /// Attaches through a connection, for instance one in memory.
+  @discardableResult
+  public static func attach(
+    _ connection: Connection, rules: Rules = .none, tables: [String]? = nil, zone: ZoneBinding
+  ) throws(TablesError) -> Survey {
+    do {
+      return try writing(connection) {
+        var settings = Settings(rules: rules, named: tables)
+        if let present = try binding(connection) {
+          guard present.household == zone.household, present.zone == zone.zone, present.origin == zone.origin else {
+            throw TablesError.alreadyAttachedElsewhere
+          }
+          let replica = try Replica(connection: connection)
+          if rules == .none, tables == nil { settings = replica.settings }
+          try replica.follow(settings)
+          return try replica.survey()
+        }
+        let survey = try Judge(connection: connection, rules: rules, named: tables).survey()
+        guard !survey.syncing.isEmpty else {
+          throw TablesError.noTableCanSync(survey.tables.map { "\($0.name): \($0.reason)" })
+        }
+        let replica = try make(connection, settings, zone)
+        try replica.follow(settings)
+        return survey
+      }
+    } catch { throw TablesError(error, path: connection.path) }
+  }
+
+  /// A new file with Latchkey's tables only, to be filled from the zone.
+  /// - Parameter createsTables: whether the app's tables are made from the zone's description as it arrives.
+  public static func createEmpty(path: String, zone: ZoneBinding, createsTables: Bool, clock: VirtualClock? = nil)
+    throws(TablesError)
+  {
+    do {
+      if DatabaseFile.exists(path) { throw TablesError.fileExists(path: path) }
+      try createEmpty(Connection(path, mode: .create, clock: clock), zone: zone, createsTables: createsTables)
+    } catch { throw TablesError(error, path: path) }
+  }
+
+  /// As ``createEmpty(path:zone:createsTables:clock:)``, in an empty database that is open already.
+  public static func createEmpty(_ connection: Connection, zone: ZoneBinding, createsTables: Bool) throws(TablesError) {
+    do {
+      try writing(connection) {
+        var settings = Settings(rules: .none, named: nil)
+        settings.adopts = true
+        settings.createsTables = createsTables
+        _ = try make(connection, settings, zone)
+      }
+    } catch { throw TablesError(error, path: connection.path) }
+  }
+
+  /// A copy of a file made by the app, with the tables that sync emptied, to be filled from the zone.
+  public static func adoptTemplate(_ template: String, to path: String, zone: ZoneBinding, clock: VirtualClock? = nil)
+    throws(TablesError)
+  {
+    do {
+      if DatabaseFile.exists(path) { throw TablesError.fileExists(path: path) }
+      let source = try openForReading(template)
+      if try binding(source) != nil { throw TablesError.alreadyAttachedElsewhere }
+      let survey = try Judge(connection: source, rules: .none, named: nil).survey()
+      if survey.syncing.isEmpty { throw TablesError.noTableCanSync(survey.tables.map { "\($0.name): \($0.reason)" }) }
+      try source.run("VACUUM main INTO ?", [SQLiteValue(path)])
+      let connection = try Connection(path, mode: .readWrite, clock: clock)
+      try connection.run("PRAGMA main.foreign_keys = OFF")
+      try connection.setTriggers(enabled: false)
+      try writing(connection) {
+        var settings = Settings(rules: .none, named: nil)
+        settings.adopts = true
+        for table in survey.syncing { try connection.run("DELETE FROM main.\(quoted(table.name))") }
+        let replica = try make(connection, settings, zone)
+        try replica.follow(settings)
+      }
+    } catch { throw TablesError(error, path: path) }
+  }
+
+  /// Removes everything that attaching added. The rows stay; the schema is what it was.
+  public static func detach(path: String) throws(TablesError) {
+    do { try detach(Connection(path, mode: .readWrite)) } catch { throw TablesError(error, path: path) }
+  }
+
+  /// As ``detach(path:)``.
+  public static func detach(_ connection: Connection) throws(TablesError) {
+    do {
+      guard try binding(connection) != nil else { throw TablesError.notAttached }
+      connection.forgetStatements()
+      try writing(connection) {
+        let rows = try connection.rows(
+          "SELECT type, name FROM main.sqlite_schema WHERE type IN ('trigger', 'table') AND name GLOB 'lk_*' ORDER BY type DESC, rowid DESC"
+        )
+        for row in rows {
+          guard let type = row[0].string, let name = row[1].string else { continue }
+          try connection.execute("DROP \(type == "table" ? "TABLE" : "TRIGGER") main.\(quoted(name))")
+        }
+      }
+    } catch { throw TablesError(error, path: connection.path) }
+  }
+
+  private static func writing<T>(_ connection: Connection, _ body: () throws -> T) throws -> T {
+    if connection.isInTransaction { return try body() }
+    try connection.run("BEGIN IMMEDIATE")
+    do {
+      let result = try body()
+      try connection.run("COMMIT")
+      return result
+    } catch {
+      if connection.isInTransaction { try? connection.run("ROLLBACK") }
+      throw error
+    }
+  }
+
+  private static func make(_ connection: Connection, _ settings: Settings, _ zone: ZoneBinding) throws -> Replica {
+    if let name = try connection.first("SELECT name FROM main.sqlite_schema WHERE name GLOB 'lk_*'")?[0].string {
+      throw TablesError.nameTaken(name)
+    }
+    try connection.execute(Bookkeeping.schema)
+    let values: [(String, SQLiteValue)] = [
+      ("version", .integer(Bookkeeping.version)), ("settings", .blob(settings.encoded)), ("clock", .integer(0)),
+      ("household", .blob(zone.household.bytes)), ("zone", .blob(zone.zone.bytes)),
+      ("zoneName", SQLiteValue(zone.zoneName)),
+      ("device", .blob(zone.origin.device.bytes)), ("incarnation", .blob(zone.origin.incarnation.bytes)),
+      ("digestKey", .blob(zone.digestKey)), ("notes", .integer(1)),
+    ]
+    for (key, value) in values {
+      try connection.run("INSERT INTO main.lk_state(key, value) VALUES (?, ?)", [SQLiteValue(key), value])
+    }
+    let replica = try Replica(connection: connection)
+    try replica.rememberSchema()
+    return replica
+  }
+
+  // MARK: Following the schema
+
+  /// The verdicts and reasons of the attached file's tables.
+  public func survey() throws -> Survey {
+    try Judge(connection: connection, rules: settings.rules, named: settings.named).survey()
+  }
+
+  /// Looks for what the app changed in its schema since this file was last written here: tables that came, went or
+  /// changed, triggers that a rebuild dropped.
+  func followSchema() throws {
+    let schema = try connection.integer("PRAGMA main.schema_version") ?? 0
+    if try state("schema")?.integer == schema { return }
+    try follow(settings)
+  }
+
+  /// Makes bookkeeping and triggers agree with the schema and the settings. Idempotent.
+  func follow(_ wanted: Settings) throws {
+    settings = wanted
+    try setState("settings", .blob(wanted.encoded))
+    try followRenamedTables()
+    try loadTables()
+    let survey = try Judge(connection: connection, rules: withoutUnknown(wanted.rules), named: wanted.named).survey()
+    for report in survey.tables {
+      let adopted = wanted.adopts ? wanted.adopted[report.name] : nil
+      let syncs = adopted.map { $0 == .sync && report.verdict != .refused } ?? (report.verdict == .sync)
+      guard syncs, let shape = try connection.shape(of: report.name) else { continue }
+      try followTable(shape)
+    }
+    for table in tables where table.shape == nil {
+      // The app dropped the table: nothing is taken for deleted; its triggers are gone with it.
+      try connection.run("UPDATE main.lk_table SET name = NULL WHERE id = ?", [.integer(table.id)])
+    }
+    try loadTables()
+    appTriggers = nil
+    try setState("notes", .integer(1))
+    try retryAllParked()
+    try rememberSchema()
+  }
+
+  /// Rules about tables that are gone do not hold up the others.
+  private func withoutUnknown(_ rules: Rules) throws -> Rules {
+    let known = Set(try connection.listedTables().map { $0.name.lowercased() })
+    return Rules(tables: rules.tables.filter { known.contains($0.key.lowercased()) })
+  }
+
+  /// A renamed table keeps its triggers, which then name it.
+  private func followRenamedTables() throws {
+    for table in tables {
+      guard
+        let now = try connection.first(
+          "SELECT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?",
+          [SQLiteValue("lk_i\(table.id)")])?[0].string
+      else { continue }
+      try connection.run(
+        "UPDATE main.lk_table SET name = ? WHERE id = ? AND name IS NOT ?",
+        [SQLiteValue(now), .integer(table.id), SQLiteValue(now)])
+    }
+  }
+
+  /// Attaches one table, or makes again what it lacks.
+  private func followTable(_ shape: TableShape) throws {
+    let known =
+      tables.first { $0.shape?.name == shape.name } ?? tables.first { $0.shape == nil && $0.wire == shape.name }
+    let table = try known ?? addTable(wire: shape.name, name: shape.name)
+    try connection.run("UPDATE main.lk_table SET name = ? WHERE id = ?", [SQLiteValue(shape.name), .integer(table.id)])
+    var needsScan = known == nil
+    if try connection.first(
+      "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?", [SQLiteValue("lk_map\(table.id)")]) == nil
+    {
+      try connection.execute(Bookkeeping.tables(table.id, shape))
+      needsScan = true
+    }
+    for (name, sql) in Bookkeeping.triggers(table.id, shape) {
+      let present = try connection.first(
+        "SELECT sql, tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?", [SQLiteValue(name)])
+      if present?[0].string == sql, present?[1].string == shape.name { continue }
+      if present != nil { try connection.execute("DROP TRIGGER main.\(quoted(name))") } else { needsScan = true }
+      try connection.execute(sql)
+    }
+    let refreshed = makeTable(id: table.id, wire: table.wire, shape: shape, columnNames: table.columnNames)
+    if refreshed.columnNames != table.columnNames || known == nil {
+      try saveColumns(refreshed)
+      needsScan = true
+    }
+    if needsScan { try connection.run("UPDATE main.lk_table SET scan = x'' WHERE id = ?", [.integer(table.id)]) }
+  }
+
+  /// Gives every parked row another chance: the schema may now take it.
+  private func retryAllParked() throws {
+    if try connection.first("SELECT 1 FROM main.lk_park LIMIT 1") != nil { try setState("retry", .integer(1)) }
+  }
+}

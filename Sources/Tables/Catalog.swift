@@ -1,0 +1,168 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// Which tables sync, and how, from the schema, the settings and what the file remembers.
+extension Replica {
+  /// Reads the tables of the zone, with their shapes.
+  func loadTables() throws {
+    var loaded: [SyncedTable] = []
+    totals = [:]
+    for row in try connection.rows(
+      "SELECT id, wire, name, columns, live, deleted, digest FROM main.lk_table ORDER BY id")
+    {
+      guard let id = row[0].integer, let wire = row[1].string, let names = row[3].bytes else { continue }
+      totals[id] = TableTotals(
+        live: Int(row[4].integer ?? 0), deleted: Int(row[5].integer ?? 0),
+        digest: row[6].bytes.flatMap(Hash32.init) ?? .zero)
+      var reader = CBORReader(names)
+      let columnNames = try reader.texts()
+      let shape = try row[2].string.flatMap { try connection.shape(of: $0) }
+      loaded.append(makeTable(id: id, wire: wire, shape: shape, columnNames: columnNames))
+    }
+    savedTotals = totals
+    install(loaded)
+  }
+
+  func makeTable(id: Int64, wire: String, shape: TableShape?, columnNames: [String]) -> SyncedTable {
+    let rule = settings.rules[shape?.name ?? wire]
+    var names = columnNames
+    var columns: [SyncedColumn] = []
+    let local = Set(rule.localColumns.map { $0.lowercased() })
+    for column in shape?.columns ?? [] where !column.isGenerated && !local.contains(column.name.lowercased()) {
+      let number: Int
+      if let known = names.firstIndex(where: { $0.utf8.elementsEqual(column.name.utf8) }) {
+        number = known
+      } else {
+        number = names.count
+        names.append(column.name)
+      }
+      let value: SQLiteValue?
+      switch column.defaultSQL.map(LiteralDefault.init) {
+      case nil: value = .null
+      case .some(.some(.value(let literal))): value = column.affinity.apply(to: literal)
+      case .some(.some(.current)), .some(.none): value = nil
+      }
+      columns.append(
+        SyncedColumn(
+          name: column.name, number: number, affinity: column.affinity, collation: Collation(name: column.collation),
+          isRequired: column.isNotNull || column.keyPosition > 0, isKey: column.keyPosition > 0, defaultValue: value))
+    }
+    return SyncedTable(
+      id: id, wire: wire, shape: shape, columnNames: names, columns: columns,
+      identity: rule.identity ?? shape.map(Judge.identity) ?? .generated, compress: rule.compress)
+  }
+
+  /// Makes the tables known to each other: references, referrers, order.
+  func install(_ loaded: [SyncedTable]) {
+    tables = loaded
+    tablesByID = Dictionary(uniqueKeysWithValues: loaded.map { ($0.id, $0) })
+    tablesByWire = Dictionary(loaded.map { ($0.wire, $0) }, uniquingKeysWith: { first, _ in first })
+    var byName: [String: SyncedTable] = [:]
+    for table in loaded where table.shape != nil { byName[table.name.lowercased()] = table }
+    for table in loaded { resolveReferences(of: table, byName) }
+    // A column of a composite foreign key refers to what the parent's column refers to.
+    for _ in 0..<4 { for table in loaded { resolveComposite(of: table, byName) } }
+    for table in loaded { table.referrers = [] }
+    for table in loaded {
+      for (index, column) in table.columns.enumerated() {
+        if let reference = column.reference { tablesByID[reference.table]?.referrers.append((table, index)) }
+      }
+    }
+    var ranks: [Int64: Int] = [:]
+    var visiting: Set<Int64> = []
+    func rank(_ table: SyncedTable) -> Int {
+      if let known = ranks[table.id] { return known }
+      if !visiting.insert(table.id).inserted { return 0 }
+      var value = 0
+      for column in table.columns {
+        guard let reference = column.reference, reference.table != table.id, let parent = tablesByID[reference.table]
+        else { continue }
+        value = max(value, rank(parent) + 1)
+      }
+      visiting.remove(table.id)
+      ranks[table.id] = value
+      return value
+    }
+    for table in loaded { table.rank = rank(table) }
+  }
+
+  private func resolveReferences(of table: SyncedTable, _ byName: [String: SyncedTable]) {
+    guard let shape = table.shape else { return }
+    let rules = settings.rules[shape.name].references
+    for index in table.columns.indices {
+      let column = table.columns[index]
+      let folded = column.name.lowercased()
+      let rule = rules.keys.sorted().first { $0.lowercased() == folded }.flatMap { rules[$0] }
+      let declared = shape.foreignKeys.first { $0.from.count == 1 && $0.from[0].lowercased() == folded }
+      guard let targetName = rule?.table ?? declared?.table, let target = byName[targetName.lowercased()],
+        target.key.count == 1 || declared?.to.count == 1
+      else { continue }
+      var targetColumn: String?
+      if let declared, let to = declared.to.first, declared.table.lowercased() == targetName.lowercased() {
+        let keyName = target.key.count == 1 ? target.columns[target.key[0]].name : nil
+        if keyName?.lowercased() != to.lowercased() {
+          guard let known = target.columns.first(where: { $0.name.lowercased() == to.lowercased() }) else { continue }
+          targetColumn = known.name
+        }
+      }
+      if targetColumn == nil, target.key.count != 1 { continue }
+      let action: DeleteAction
+      switch (rule?.onDelete, declared?.onDelete) {
+      case (let ruled?, _): action = ruled
+      case (nil, "CASCADE"?): action = .cascade
+      case (nil, "SET NULL"?), (nil, "SET DEFAULT"?): action = column.isRequired ? .keep : .null
+      case (nil, _): action = column.isRequired ? .keep : .null
+      }
+      table.columns[index].reference = SyncedColumn.Reference(
+        table: target.id, column: targetColumn, action: action, none: rule?.none ?? [])
+    }
+  }
+
+  private func resolveComposite(of table: SyncedTable, _ byName: [String: SyncedTable]) {
+    for foreign in table.shape?.foreignKeys ?? [] where foreign.from.count > 1 {
+      guard let parent = byName[foreign.table.lowercased()] else { continue }
+      let to = foreign.to.isEmpty ? parent.key.map { parent.columns[$0].name } : foreign.to
+      guard to.count == foreign.from.count else { continue }
+      for (from, to) in zip(foreign.from, to) {
+        guard let index = table.columns.firstIndex(where: { $0.name.lowercased() == from.lowercased() }),
+          table.columns[index].reference == nil,
+          let found = parent.columns.first(where: { $0.name.lowercased() == to.lowercased() })?.reference
+        else { continue }
+        table.columns[index].reference = SyncedColumn.Reference(
+          table: found.table, column: found.column, action: table.columns[index].isRequired ? .keep : .null,
+          none: found.none)
+      }
+    }
+  }
+
+  /// The table of a wire name, made known if it is not: a zone may have tables that this file lacks.
+  func table(wire: String) throws -> SyncedTable {
+    // Equal strings need not be equal bytes, and to SQLite only bytes count.
+    if let known = tablesByWire[wire], known.wire.utf8.elementsEqual(wire.utf8) { return known }
+    if let known = tables.first(where: { $0.wire.utf8.elementsEqual(wire.utf8) }) { return known }
+    return try addTable(wire: wire, name: nil)
+  }
+
+  @discardableResult
+  func addTable(wire: String, name: String?) throws -> SyncedTable {
+    var writer = CBORWriter()
+    writer.texts([])
+    try connection.run(
+      "INSERT INTO main.lk_table(wire, name, columns, digest) VALUES (?, ?, ?, ?)",
+      [SQLiteValue(wire), name.map { SQLiteValue($0) } ?? .null, .blob(writer.bytes), .blob(Hash32.zero.bytes)])
+    let id = connection.lastInsertedRow
+    totals[id] = TableTotals()
+    savedTotals[id] = TableTotals()
+    let table = makeTable(id: id, wire: wire, shape: try name.flatMap { try connection.shape(of: $0) }, columnNames: [])
+    install(tables + [table])
+    try saveColumns(table)
+    return table
+  }
+
+  func saveColumns(_ table: SyncedTable) throws {
+    var writer = CBORWriter()
+    writer.texts(table.columnNames)
+    try connection.run("UPDATE main.lk_table SET columns = ? WHERE id = ?", [.blob(writer.bytes), .integer(table.id)])
+  }
+}

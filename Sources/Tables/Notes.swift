@@ -1,0 +1,155 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// Facts about the zone that are not rows: the schema and the rules, so that a device without the app can make the tables.
+extension Replica {
+  /// What this file has to say of its schema and has not said yet. Said again only if it changed here.
+  func pendingNotes() throws -> [PendingNote] {
+    guard try state("notes")?.integer == 1 else { return [] }
+    // A file that is filled from the zone has nothing to say before it heard the zone.
+    if settings.adopts, try note(DatabaseNote.kind, DatabaseNote.key) == nil { return [] }
+    try setState("notes", nil)
+    let survey = try survey()
+    var notes: [PendingNote] = []
+    for report in survey.tables {
+      guard let shape = try connection.shape(of: report.name) else { continue }
+      let verdict = settings.adopts ? settings.adopted[report.name] ?? report.verdict : report.verdict
+      let wire = tables.first { $0.shape?.name == report.name }?.wire ?? report.name
+      let note = SchemaNote(shape: shape, verdict: verdict, rules: settings.rules[report.name])
+      notes.append(PendingNote(kind: SchemaNote.kind, key: wire, value: note.encoded))
+    }
+    let database = DatabaseNote(
+      userVersion: try connection.integer("PRAGMA main.user_version") ?? 0,
+      applicationID: try connection.integer("PRAGMA main.application_id") ?? 0, needsTemplate: survey.needsTemplate)
+    notes.append(PendingNote(kind: DatabaseNote.kind, key: DatabaseNote.key, value: database.encoded))
+    return try notes.filter { note in
+      let own = "note \(note.kind) \(note.key)"
+      let said = try state(own)?.bytes
+      if said == note.value { return false }
+      try setState(own, .blob(note.value))
+      let present = try self.note(note.kind, note.key)
+      // The template of a joining device may be older than what the zone describes: only later changes are news.
+      if settings.adopts, said == nil, present != nil { return false }
+      return present?.value != note.value
+    }
+  }
+
+  /// What the zone says, newest first or only.
+  func note(_ kind: UInt64, _ key: String) throws -> Note? {
+    guard
+      let raw = try connection.first(
+        "SELECT value, stamp FROM main.lk_note WHERE kind = ? AND key = ?", [.integer(Int64(kind)), SQLiteValue(key)]),
+      let value = raw[0].bytes, let stamp = raw[1].bytes
+    else { return nil }
+    return Note(kind: kind, key: key, value: value, stamp: try decode(stamp: stamp))
+  }
+
+  func keep(own note: PendingNote, stamp: Stamp) throws {
+    try keep(Note(kind: note.kind, key: note.key, value: note.value, stamp: stamp))
+  }
+
+  private func keep(_ note: Note) throws {
+    try connection.run(
+      "INSERT INTO main.lk_note(kind, key, value, stamp) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, stamp = excluded.stamp",
+      [
+        .integer(Int64(bitPattern: note.kind)), SQLiteValue(note.key), .blob(note.value),
+        .blob(encode(stamp: note.stamp)),
+      ])
+  }
+
+  private func encode(stamp: Stamp) -> [UInt8] {
+    var out: [UInt8] = []
+    out.append(word: stamp.hlc.rawValue)
+    out.append(stamp.isFilledIn ? 1 : 0)
+    out += stamp.origin.device.bytes + stamp.origin.incarnation.bytes
+    out.append(word: stamp.tie)
+    return out
+  }
+
+  private func decode(stamp bytes: [UInt8]) throws -> Stamp {
+    guard bytes.count == 41, let device = DeviceID(Array(bytes[9..<25])),
+      let incarnation = Incarnation(Array(bytes[25..<33]))
+    else {
+      throw TablesError.corrupt("a note's stamp")
+    }
+    var reader = ByteReader(bytes)
+    let hlc = HLC(rawValue: try reader.word())
+    var tie = ByteReader(Array(bytes[33...]))
+    return Stamp(
+      hlc: hlc, isFilledIn: bytes[8] == 1, origin: Origin(device: device, incarnation: incarnation), tie: try tie.word()
+    )
+  }
+
+  /// Takes the zone's notes. A file that was made by joining follows them: makes the tables that they describe, and
+  /// takes their rules.
+  func apply(_ notes: [Note]) throws {
+    var isNew = false
+    for note in notes {
+      guard note.kind <= UInt64(Int64.max) else { continue }
+      if let present = try self.note(note.kind, note.key), !note.isNewer(than: present) { continue }
+      try keep(note)
+      isNew = true
+    }
+    if isNew, settings.adopts { try adopt() }
+  }
+
+  private func adopt() throws {
+    var wanted = settings
+    if wanted.createsTables, let note = try note(DatabaseNote.kind, DatabaseNote.key),
+      let database = try? DatabaseNote(decoding: note.value)
+    {
+      if !database.needsTemplate.isEmpty { throw TablesError.needsTemplate(database.needsTemplate) }
+      if let version = Int32(exactly: database.userVersion) {
+        try connection.run("PRAGMA main.user_version = \(version)")
+      }
+      if let id = Int32(exactly: database.applicationID) { try connection.run("PRAGMA main.application_id = \(id)") }
+    }
+    for raw in try connection.rows(
+      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))])
+    {
+      guard let key = raw[0].string, let value = raw[1].bytes, let note = try? SchemaNote(table: key, decoding: value)
+      else { continue }
+      if try connection.shape(of: key) == nil {
+        guard wanted.createsTables else { continue }
+        try create(note)
+      }
+      guard let shape = try connection.shape(of: key), rulesFit(note.rules, shape) else { continue }
+      if note.verdict == .sync, settings.adopted[shape.name] == nil, !wanted.createsTables,
+        tables.first(where: { $0.shape?.name == shape.name }) == nil
+      {
+        // A table of the template that turns out to sync is filled from the zone, not from the template.
+        try withoutCapture { try connection.run("DELETE FROM main.\(quoted(shape.name))") }
+      }
+      wanted.adopted[shape.name] = note.verdict
+      wanted.rules.tables[shape.name] = note.rules == TableRules() ? nil : note.rules
+    }
+    if wanted != settings || wanted.createsTables { try follow(wanted) }
+  }
+
+  /// Rules from the zone about columns that this file's schema lacks are left out: they would not hold here.
+  private func rulesFit(_ rules: TableRules, _ shape: TableShape) -> Bool {
+    rules.references.keys.allSatisfy { shape.column($0) != nil }
+      && rules.localColumns.allSatisfy { shape.column($0) != nil }
+  }
+
+  /// Makes a table from its description, and makes sure that it is what was described.
+  private func create(_ note: SchemaNote) throws {
+    guard let statements = note.statements() else {
+      throw TablesError.needsTemplate(["the table \(note.shape.name) cannot be made from its description"])
+    }
+    try connection.run("SAVEPOINT lk_make")
+    do {
+      for sql in statements { try connection.execute(sql) }
+      guard let made = try connection.shape(of: note.shape.name),
+        SchemaNote(shape: made, verdict: note.verdict, rules: note.rules).encoded == note.encoded
+      else { throw TablesError.needsTemplate(["the table \(note.shape.name) cannot be made from its description"]) }
+      try connection.run("RELEASE lk_make")
+    } catch {
+      try connection.run("ROLLBACK TO lk_make")
+      try connection.run("RELEASE lk_make")
+      if error is SQLiteError { throw TablesError.needsTemplate(["the table \(note.shape.name): \(error)"]) }
+      throw error
+    }
+  }
+}

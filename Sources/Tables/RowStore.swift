@@ -1,0 +1,307 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// Records in and out of the file.
+extension Replica {
+  // MARK: Reading
+
+  private static let rowColumns = "id, record, tid, key, meta, shown, kept, hash"
+
+  func loadRow(_ name: RecordName, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
+    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE record = ?", .blob(name.bytes), gone)
+  }
+
+  func loadRow(id: Int64, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
+    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE id = ?", .integer(id), gone)
+  }
+
+  private func loadRow(_ sql: String, _ parameter: SQLiteValue, _ gone: [FieldHash: RecordName]) throws -> Row? {
+    guard let raw = try connection.first(sql, [parameter]), let id = raw[0].integer,
+      let name = raw[1].bytes.flatMap(RecordName.init), let table = raw[2].integer.flatMap({ tablesByID[$0] })
+    else { return nil }
+    let row = Row(name: name, table: table)
+    row.id = id
+    row.key = try unpack(key: raw[3], table)
+    row.hash = raw[7].bytes.flatMap(Hash32.init)
+    if let shown = raw[5].bytes { try RowCodec.decode(shown: shown, into: row) }
+    var extra: [RegisterEntry] = []
+    if let kept = raw[6].bytes { extra = try decode(kept: kept, into: row) }
+    if let key = row.key, table.shape != nil { row.values = try connection.first(table.selectRow, key) }
+    row.wasShown = row.key != nil
+    if row.key == nil,
+      let parked = try connection.first("SELECT kind, detail, target FROM main.lk_park WHERE row = ?", [.integer(id)])
+    {
+      row.parking = Parking(
+        kind: parked[0].integer ?? 0, detail: parked[1].string, target: parked[2].bytes.flatMap(RecordName.init))
+      if let target = row.parking?.target { row.waits = [target] }
+    }
+    for case .reference(let target) in row.kept.values where row.key != nil { row.waits.insert(target) }
+    guard let meta = raw[4].bytes, !meta.isEmpty else { return row }
+    row.isStamped = true
+    row.state = try state(of: row, try RowCodec.decode(meta) { try origins.origin($0, connection) }, extra, gone)
+    row.isDeletedBefore = row.hash == nil && row.state.newestTombstone != nil
+    return row
+  }
+
+  /// Puts a record's registers together: stamps from the bookkeeping, values from what is kept and what is shown.
+  private func state(
+    of row: Row, _ meta: RowCodec.Meta, _ extra: [RegisterEntry], _ gone: [FieldHash: RecordName]
+  ) throws -> RecordState {
+    var entries: [RegisterEntry] = extra
+    entries.reserveCapacity(meta.cells.count + 2 + extra.count)
+    if let born = meta.born { entries.append(RegisterEntry(.born, born, .life(nil))) }
+    if let tombstone = meta.tombstone { entries.append(RegisterEntry(.tombstone, tombstone, .life(nil))) }
+    for (number, stamp) in meta.cells.enumerated() {
+      guard let stamp else { continue }
+      let value: Value
+      if let kept = row.kept[number] {
+        value = kept
+      } else if let index = row.table.indexByNumber[number], let values = row.values {
+        value = try cellValue(row, index, values[index], gone)
+      } else {
+        continue
+      }
+      entries.append(RegisterEntry(.cell(row.table.columnNames[number]), stamp, .cell(value)))
+    }
+    return RecordState(entries)
+  }
+
+  /// What a shown value stands for, given what it stood for when it was last looked at.
+  private func cellValue(_ row: Row, _ index: Int, _ raw: SQLiteValue, _ gone: [FieldHash: RecordName]) throws -> Value
+  {
+    let column = row.table.columns[index]
+    guard column.reference != nil, let before = row.targets[column.number], before != .unknown else {
+      return Value(raw)
+    }
+    let now = try translate(column, raw)
+    if case .reference(let name) = now, FieldHash(target: name) == before { return now }
+    if let name = gone[before] { return .reference(name) }
+    return now
+  }
+
+  private func decode(kept bytes: [UInt8], into row: Row) throws -> [RegisterEntry] {
+    var reader = CBORReader(bytes)
+    try reader.array(exactly: 2)
+    for _ in 0..<(try reader.array()) {
+      try reader.array(exactly: 2)
+      let number = try reader.uint(max: 1 << 20)
+      row.kept[number] = try Value.read(from: &reader)
+    }
+    if try reader.null() { return [] }
+    let nobody = Origin(device: .zero, incarnation: Incarnation(0))
+    let payload = try Payload.decode(try reader.byteString(), origin: nobody, hlc: .zero, tie: 0)
+    return payload.changes.reduce(RecordState.empty) { $0.merging($1.state) }.registers
+  }
+
+  func unpack(key: SQLiteValue, _ table: SyncedTable) throws -> [SQLiteValue]? {
+    if key.isNull { return nil }
+    if table.key.count == 1 { return [key] }
+    return try key.bytes.flatMap(unpack(packed:))
+  }
+
+  func unpack(packed bytes: [UInt8]) throws -> [SQLiteValue]? {
+    var reader = CBORReader(bytes)
+    var out: [SQLiteValue] = []
+    for _ in 0..<(try reader.array()) { out.append(try Value.read(from: &reader).plain ?? .null) }
+    return out
+  }
+
+  func pack(key: [SQLiteValue]) -> SQLiteValue {
+    if key.count == 1 { return key[0] }
+    return .blob(packed(key: key))
+  }
+
+  func packed(key: [SQLiteValue]) -> [UInt8] {
+    var writer = CBORWriter()
+    writer.array(key.count)
+    for value in key { Value(value).write(to: &writer) }
+    return writer.bytes
+  }
+
+  // MARK: Writing
+
+  /// Writes a record's bookkeeping: everything but the map, which follows the app's table.
+  func save(_ row: Row) throws {
+    let table = row.table
+    let columnsBefore = table.columnNames.count
+    if !row.kept.isEmpty {
+      row.kept = row.kept.filter { $0.key < columnsBefore && row.state.cell(table.columnNames[$0.key]) != nil }
+    }
+    var keptEntries: [RegisterEntry] = []
+    for entry in row.state.registers {
+      switch (entry.register, entry.value) {
+      case (.born, .life(nil)), (.tombstone, .life(nil)), (.cell, _): break
+      case (.born, _), (.tombstone, _), (.home, _), (.alias, _), (.lend, _), (.hide, _), (.additive, _), (.unknown, _):
+        keptEntries.append(entry)
+      }
+    }
+    let meta =
+      row.state.isEmpty && !row.isStamped
+      ? [] : try RowCodec.encode(row.state, table) { try origins.number(of: $0, connection) }
+    if table.columnNames.count != columnsBefore { try saveColumns(table) }
+    let shown: SQLiteValue = row.key == nil ? .null : .blob(RowCodec.encode(shown: row.shown, targets: row.targets))
+    let newHash = recordHash(key: zoneBinding.digestKey, name: row.name, table: table.wire, state: row.state)
+    try count(row, newHash)
+    row.hash = newHash
+    let values: [SQLiteValue] = [
+      row.key.map(pack(key:)) ?? .null, .blob(meta), shown, try encodeKept(row, keptEntries),
+      newHash.map { .blob($0.bytes) } ?? .null,
+    ]
+    if let id = row.id {
+      try connection.run(
+        "UPDATE main.lk_row SET key = ?, meta = ?, shown = ?, kept = ?, hash = ? WHERE id = ?", values + [.integer(id)])
+    } else {
+      try connection.run(
+        "INSERT INTO main.lk_row(key, meta, shown, kept, hash, record, tid) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        values + [.blob(row.name.bytes), .integer(table.id)])
+      row.id = connection.lastInsertedRow
+    }
+    row.isStamped = !meta.isEmpty
+  }
+
+  private func count(_ row: Row, _ newHash: Hash32?) throws {
+    var total = totals[row.table.id] ?? TableTotals()
+    if let old = row.hash {
+      total.live -= 1
+      total.digest = total.digest &- old
+    } else if row.isDeletedBefore {
+      total.deleted -= 1
+    }
+    if let new = newHash {
+      total.live += 1
+      total.digest = total.digest &+ new
+    } else if row.state.newestTombstone != nil {
+      total.deleted += 1
+    }
+    row.isDeletedBefore = newHash == nil && row.state.newestTombstone != nil
+    totals[row.table.id] = total
+  }
+
+  private func encodeKept(_ row: Row, _ entries: [RegisterEntry]) throws -> SQLiteValue {
+    if row.kept.isEmpty, entries.isEmpty { return .null }
+    var writer = CBORWriter()
+    writer.array(2)
+    writer.array(row.kept.count)
+    for number in row.kept.keys.sorted() {
+      writer.array(2)
+      writer.uint(number)
+      (row.kept[number] ?? .null).write(to: &writer)
+    }
+    if entries.isEmpty {
+      writer.null()
+    } else {
+      let nobody = Origin(device: .zero, incarnation: Incarnation(0))
+      var builder = PayloadBuilder(origin: nobody, hlc: .zero)
+      builder.add(table: row.table.wire, record: row.name, entries.map { ($0.register, $0.value, .other($0.stamp)) })
+      // One row of small registers is one part.
+      writer.byteString(builder.finish().first?.bytes ?? [])
+    }
+    return .blob(writer.bytes)
+  }
+
+  /// Notes that a row is not shown, and why.
+  func park(_ id: Int64, _ table: SyncedTable, _ parking: Parking) throws {
+    var detail: SQLiteValue = .null
+    if case .refused(let why) = parking { detail = SQLiteValue(why) }
+    try connection.run(
+      "INSERT INTO main.lk_park(row, tid, kind, detail, target) VALUES (?, ?, ?, ?, ?) ON CONFLICT (row) DO UPDATE SET kind = excluded.kind, detail = excluded.detail, target = excluded.target",
+      [
+        .integer(id), .integer(table.id), .integer(parking.kind), detail,
+        parking.target.map { .blob($0.bytes) } ?? .null,
+      ])
+  }
+
+  /// Notes that a row does not wait for anything any more: deleted, or shown by the app itself.
+  func unpark(_ row: Row) throws {
+    guard let id = row.id, row.parking != nil || !row.waits.isEmpty else { return }
+    try connection.run("DELETE FROM main.lk_park WHERE row = ?", [.integer(id)])
+    for target in row.waits.sorted() {
+      try connection.run("DELETE FROM main.lk_wait WHERE target = ? AND row = ?", [.blob(target.bytes), .integer(id)])
+    }
+    row.parking = nil
+    row.waits = []
+  }
+
+  func map(_ table: SyncedTable, _ key: [SQLiteValue], _ id: Int64) throws {
+    try connection.run(table.mapInsert, key + [.integer(id)])
+  }
+
+  func unmap(_ table: SyncedTable, _ key: [SQLiteValue]) throws { try connection.run(table.mapDelete, key) }
+
+  func mapped(_ table: SyncedTable, _ key: [SQLiteValue]) throws -> Int64? {
+    try connection.integer(table.mapLookup, key)
+  }
+
+  // MARK: Translating
+
+  /// What a value of a column stands for on the wire.
+  func translate(_ column: SyncedColumn, _ raw: SQLiteValue) throws -> Value {
+    guard let reference = column.reference, !raw.isNull, !reference.none.contains(raw),
+      let target = tablesByID[reference.table],
+      target.shape != nil
+    else { return Value(raw) }
+    if let name = try recordName(target, reference.column, raw) { return .reference(name) }
+    return Value(raw)
+  }
+
+  /// The record that a column's value points to, if there is such a row.
+  private func recordName(_ target: SyncedTable, _ column: String?, _ raw: SQLiteValue) throws -> RecordName? {
+    if let column {
+      guard let index = target.columns.firstIndex(where: { $0.name == column }),
+        let key = try connection.first(target.selectKeys(where: index), [raw])
+      else { return nil }
+      return try name(of: target, key)
+    }
+    if let found = try connection.first(target.recordByKey, [raw])?[0].bytes { return RecordName(found) }
+    // A row that is not known yet, in a pass that has not come to it, is named now.
+    guard isNaming, try connection.first(target.selectRow, [raw]) != nil else { return nil }
+    return try name(of: target, [raw])
+  }
+
+  /// The name of a row by its key, given now if it has none.
+  func name(of table: SyncedTable, _ key: [SQLiteValue]) throws -> RecordName? {
+    if let id = try mapped(table, key) {
+      return try connection.first("SELECT record FROM main.lk_row WHERE id = ?", [.integer(id)])?[0].bytes.flatMap(
+        RecordName.init)
+    }
+    guard isNaming, let values = try connection.first(table.selectRow, key) else { return nil }
+    return try nameNewRow(table, values).name
+  }
+
+  /// Names a row that the app inserted and maps its key. Nothing is stamped yet.
+  func nameNewRow(_ table: SyncedTable, _ values: [SQLiteValue]) throws -> Row {
+    let key = table.keyValues(values)
+    var name = randomName()
+    if let identity = table.identity {
+      // A key that refers to itself in a circle names nothing: random.
+      let circle = [.integer(table.id)] + table.folded(key)
+      if namesInProgress.insert(circle).inserted {
+        defer { namesInProgress.remove(circle) }
+        let parts = try identity.map { table.columns[$0].collation.fold(try translate(table.columns[$0], values[$0])) }
+        if let keyed = keyedName(table: table.wire, values: parts) { name = keyed }
+      }
+    }
+    if let present = try loadRow(name) {
+      // The name is free again if its row is not shown: deleted, or received and parked. Else another row has taken
+      // it since, under another key.
+      if present.table === table, present.key == nil {
+        present.key = key
+        try connection.run("UPDATE main.lk_row SET key = ? WHERE id = ?", [pack(key: key), .integer(present.id ?? 0)])
+        try map(table, key, present.id ?? 0)
+        namedNow.append((table, key))
+        return present
+      }
+      name = randomName()
+    }
+    let row = Row(name: name, table: table)
+    row.key = key
+    try connection.run(
+      "INSERT INTO main.lk_row(record, tid, key, meta) VALUES (?, ?, ?, x'')",
+      [.blob(name.bytes), .integer(table.id), pack(key: key)])
+    row.id = connection.lastInsertedRow
+    try map(table, key, row.id ?? 0)
+    namedNow.append((table, key))
+    return row
+  }
+}

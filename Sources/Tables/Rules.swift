@@ -1,0 +1,79 @@
+public import LatchkeySQLite
+
+/// What the schema does not say about an app's tables: which rows are the same on two devices, which columns refer to
+/// other rows, what stays on this device. Rules are data; the command reads them from a recipe.
+public struct Rules: Equatable, Sendable {
+  /// By table, as declared in the schema (compared without regard to case, as SQLite does).
+  public var tables: [String: TableRules]
+
+  public init(tables: [String: TableRules] = [:]) { self.tables = tables }
+
+  /// No rules: everything is taken from the schema.
+  public static let none = Rules()
+
+  subscript(table: String) -> TableRules {
+    if let exact = tables[table] { return exact }
+    let folded = table.lowercased()
+    return tables.keys.sorted().first { $0.lowercased() == folded }.flatMap { tables[$0] } ?? TableRules()
+  }
+}
+
+/// The rules of one table.
+public struct TableRules: Equatable, Sendable {
+  /// Nil: by primary key for keys that are not integers, else generated.
+  public var identity: Identity?
+  /// By column: references that the schema does not declare, or more about those that it does.
+  public var references: [String: ReferenceRule]
+  /// Whether the table stays on this device.
+  public var isLocal: Bool
+  /// Columns that stay on this device.
+  public var localColumns: [String]
+  /// False for tables whose text outsiders can place: their length must not tell what else is in them.
+  public var compress: Bool
+
+  public init(
+    identity: Identity? = nil, references: [String: ReferenceRule] = [:], isLocal: Bool = false,
+    localColumns: [String] = [], compress: Bool = true
+  ) {
+    self.identity = identity
+    self.references = references
+    self.isLocal = isLocal
+    self.localColumns = localColumns
+    self.compress = compress
+  }
+}
+
+/// What makes two devices' rows the same record (format §5, record name).
+public enum Identity: Equatable, Sendable {
+  /// A random name at the first insert, mapped to a key that may differ per device.
+  case generated
+  /// The primary key's values.
+  case primaryKey
+  /// The values of these columns.
+  case columns([String])
+}
+
+/// Where a column's values point.
+public struct ReferenceRule: Equatable, Sendable {
+  public var table: String
+  /// Nil: what the schema declares, else ``DeleteAction/null`` for a column that may be NULL and ``DeleteAction/keep`` for one that may not.
+  public var onDelete: DeleteAction?
+  /// Values that mean "none" and travel as they are, such as 0 or -1.
+  public var none: [SQLiteValue]
+
+  public init(table: String, onDelete: DeleteAction? = nil, none: [SQLiteValue] = []) {
+    self.table = table
+    self.onDelete = onDelete
+    self.none = none
+  }
+}
+
+/// What a row shows once the row that it refers to is deleted.
+public enum DeleteAction: String, Equatable, Sendable {
+  /// The row is hidden with its parent.
+  case cascade
+  /// The column shows NULL.
+  case null
+  /// The row waits for its parent: shown NULL if it may be, hidden if not.
+  case keep
+}

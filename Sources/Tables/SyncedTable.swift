@@ -1,0 +1,182 @@
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// A column whose values travel.
+struct SyncedColumn: Sendable {
+  /// Where the reference's values point, in this file.
+  struct Reference: Sendable {
+    let table: Int64
+    /// The parent's column that the values equal; nil for its key.
+    let column: String?
+    let action: DeleteAction
+    /// Values that mean "none".
+    let none: [SQLiteValue]
+  }
+
+  let name: String
+  /// The column's number in this file's metadata; never reused.
+  let number: Int
+  let affinity: Affinity
+  let collation: Collation
+  /// Whether NULL cannot be shown.
+  let isRequired: Bool
+  let isKey: Bool
+  /// What a row without a cell for it shows; nil for an expression that SQLite must evaluate.
+  let defaultValue: SQLiteValue?
+  var reference: Reference?
+}
+
+/// A table of a zone as this file knows it.
+final class SyncedTable {
+  let id: Int64
+  /// Its name on the wire (format §5).
+  let wire: String
+  /// Nil where this file has no such table, or keeps it to itself: records are kept and not shown.
+  let shape: TableShape?
+  /// All columns that the zone or this table ever had, by number.
+  var columnNames: [String]
+  /// The columns that travel, in declared order.
+  var columns: [SyncedColumn]
+  /// Where in ``columns`` the key's columns are, in the key's order.
+  let key: [Int]
+  /// Where in ``columns`` those are that name a record; nil for generated names.
+  let identity: [Int]?
+  /// Whether the key is an integer of this device only; the origin's travels as a hint (format §5).
+  let keyIsLocal: Bool
+  let compress: Bool
+  /// Parents before children, as far as there is an order.
+  var rank = 0
+  /// Columns of other tables that refer to this one: (table, index of the column).
+  var referrers: [(table: SyncedTable, column: Int)] = []
+
+  var name: String { shape?.name ?? wire }
+
+  init(
+    id: Int64, wire: String, shape: TableShape?, columnNames: [String], columns: [SyncedColumn], identity: Identity,
+    compress: Bool
+  ) {
+    self.id = id
+    self.wire = wire
+    self.shape = shape
+    self.columnNames = columnNames
+    self.columns = columns
+    self.compress = compress
+    let keyNames = shape?.key.map(\.name) ?? []
+    key = keyNames.compactMap { name in columns.firstIndex { $0.name == name } }
+    switch identity {
+    case .generated:
+      self.identity = nil
+      keyIsLocal = shape?.key.count == 1 && shape?.key[0].affinity == .integer
+    case .primaryKey:
+      self.identity = key
+      keyIsLocal = false
+    case .columns(let names):
+      self.identity = names.compactMap { name in columns.firstIndex { $0.name.lowercased() == name.lowercased() } }
+      keyIsLocal =
+        shape?.key.count == 1 && shape?.key[0].affinity == .integer
+        && !names.contains { $0.lowercased() == keyNames.first?.lowercased() }
+    }
+  }
+
+  /// The column's number, given if it has none yet.
+  func number(of column: String) -> Int {
+    if let known = columnNames.firstIndex(where: { $0.utf8.elementsEqual(column.utf8) }) { return known }
+    columnNames.append(column)
+    return columnNames.count - 1
+  }
+
+  lazy var indexByNumber: [Int: Int] = Dictionary(uniqueKeysWithValues: columns.enumerated().map { ($1.number, $0) })
+
+  /// Unique keys other than the primary key, and the primary key.
+  lazy var uniqueIndexes: [IndexShape] = shape?.indexes.filter(\.isUnique) ?? []
+  /// Whether REPLACE can delete a row with another key without a trigger firing.
+  lazy var hasSecondaryUnique: Bool = uniqueIndexes.contains { $0.origin != .primaryKey }
+
+  // MARK: Statements
+
+  private var table: String { "main.\(quoted(name))" }
+  private var list: String { columns.map { quoted($0.name) }.joined(separator: ", ") }
+  private var keyIs: String { key.map { "\(quoted(columns[$0].name)) = ?" }.joined(separator: " AND ") }
+  private var keyList: String { key.map { quoted(columns[$0].name) }.joined(separator: ", ") }
+  private var mapKeys: [String] { key.indices.map { "k\($0)" } }
+
+  /// One row by key: all travelling columns.
+  lazy var selectRow = "SELECT \(list) FROM \(table) WHERE \(keyIs)"
+  lazy var selectFirstPage = "SELECT \(list) FROM \(table) ORDER BY \(keyList) LIMIT ?"
+  lazy var selectNextPage =
+    "SELECT \(list) FROM \(table) WHERE (\(keyList)) > (\(Array(repeating: "?", count: key.count).joined(separator: ", "))) ORDER BY \(keyList) LIMIT ?"
+  lazy var deleteRow = "DELETE FROM \(table) WHERE \(keyIs)"
+  lazy var mapLookup =
+    "SELECT row FROM main.lk_map\(id) WHERE \(mapKeys.map { "\($0) = ?" }.joined(separator: " AND "))"
+  lazy var mapInsert =
+    "INSERT INTO main.lk_map\(id)(\((mapKeys + ["row"]).joined(separator: ", "))) VALUES (\(Array(repeating: "?", count: key.count + 1).joined(separator: ", ")))"
+  lazy var mapDelete = "DELETE FROM main.lk_map\(id) WHERE \(mapKeys.map { "\($0) = ?" }.joined(separator: " AND "))"
+  /// The record that a single key stands for.
+  lazy var recordByKey = "SELECT r.record FROM main.lk_map\(id) m JOIN main.lk_row r ON r.id = m.row WHERE m.k0 = ?"
+  lazy var countRows =
+    "SELECT count(*) FROM \(table)"
+    + (keyMayBeNull ? " WHERE \(key.map { "\(quoted(columns[$0].name)) IS NOT NULL" }.joined(separator: " AND "))" : "")
+  /// Mapped rows that the table no longer has.
+  lazy var lostRows =
+    "SELECT m.row FROM main.lk_map\(id) m WHERE NOT EXISTS (SELECT 1 FROM \(table) t WHERE \(key.indices.map { "t.\(quoted(columns[key[$0]].name)) = m.k\($0)" }.joined(separator: " AND ")))"
+  /// Keys of rows that have no map entry.
+  lazy var foundRows =
+    "SELECT \(key.map { "t.\(quoted(columns[$0].name))" }.joined(separator: ", ")) FROM \(table) t WHERE NOT EXISTS (SELECT 1 FROM main.lk_map\(id) m WHERE \(key.indices.map { "m.k\($0) = t.\(quoted(columns[key[$0]].name))" }.joined(separator: " AND ")))"
+
+  var keyMayBeNull: Bool { shape.map { !$0.keyIsRowID && !$0.isWithoutRowID } ?? false }
+
+  /// Keys of the rows whose column has a value.
+  func selectKeys(where column: Int) -> String {
+    "SELECT \(keyList) FROM \(table) WHERE \(quoted(columns[column].name)) = ?"
+  }
+  func selectKeysAndValue(_ column: Int) -> String {
+    "SELECT \(keyList), \(quoted(columns[column].name)) FROM \(table) WHERE \(quoted(columns[column].name)) IS NOT NULL"
+  }
+
+  // MARK: Keys
+
+  func keyValues(_ row: [SQLiteValue]) -> [SQLiteValue] { key.map { row[$0] } }
+
+  /// A key in the form in which SQLite takes two spellings of it for one.
+  func folded(_ key: [SQLiteValue]) -> [SQLiteValue] {
+    zip(self.key, key).map { index, value in
+      switch value {
+      case .text(let bytes):
+        guard case .text(let folded) = columns[index].collation.fold(.text(bytes)) else { return value }
+        return .text(folded)
+      case .real(let x): return Int64(exactly: x).map { .integer($0) } ?? value
+      case .null, .integer, .blob: return value
+      }
+    }
+  }
+}
+
+extension Collation {
+  init(name: String) {
+    switch name.uppercased() {
+    case "NOCASE": self = .noCase
+    case "RTRIM": self = .rightTrim
+    default: self = .binary
+    }
+  }
+}
+
+extension Affinity {
+  /// What a column of this affinity makes of a literal.
+  func apply(to value: SQLiteValue) -> SQLiteValue {
+    switch (self, value) {
+    case (.text, .integer(let x)): return SQLiteValue(String(x))
+    case (.text, .real(let x)): return SQLiteValue("\(x)")
+    case (.real, .integer(let x)): return .real(Double(x))
+    case (.integer, .real(let x)), (.numeric, .real(let x)): return Int64(exactly: x).map { .integer($0) } ?? value
+    case (.integer, .text(let bytes)), (.numeric, .text(let bytes)), (.real, .text(let bytes)):
+      let text = String(decoding: bytes, as: UTF8.self)
+      if self != .real, let integer = Int64(text) { return .integer(integer) }
+      guard let real = Double(text), real.isFinite else { return value }
+      if self != .real, let integer = Int64(exactly: real) { return .integer(integer) }
+      return .real(real)
+    case (.blob, _), (_, .null), (_, .blob), (.integer, .integer), (.numeric, .integer), (.real, .real), (.text, .text):
+      return value
+    }
+  }
+}
