@@ -155,8 +155,10 @@ extension Home {
   public func devices() throws(LatchkeyError) -> [MembersReport.Device] {
     do {
       let contents = try contents()
-      let roster = try state(of: try privateMembership().id).roster.state
-      return roster.devices.map {
+      guard let own = try memberships().first(where: \.isPrivate) else {
+        return [MembersReport.Device(name: contents.deviceName, id: contents.device.id.description, isThis: true)]
+      }
+      return try state(of: own.id).roster.state.devices.map {
         MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
       }
     } catch { throw LatchkeyError(error) }

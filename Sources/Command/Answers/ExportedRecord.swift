@@ -1,6 +1,7 @@
+import LatchkeyEncoding
 import LatchkeyRecords
 
-/// A record as `latchkey export` prints it; `latchkey help export` says the same in words.
+/// A record as `latchkey export` prints it; `latchkey help records` says the same in words.
 struct ExportedRecord {
   let table: String
   let record: RecordName
@@ -45,7 +46,8 @@ struct CSV {
       guard let field else { return "" }
       let isPlain =
         !field.isEmpty && !field.unicodeScalars.contains { ",\"\r\n".unicodeScalars.contains($0) }
-      return isPlain ? field : "\"" + field.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+      return isPlain
+        ? field : "\"" + field.split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
     }.joined(separator: ",") + "\r\n"
   }
 

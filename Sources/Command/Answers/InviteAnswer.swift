@@ -34,8 +34,10 @@ struct InviteAnswer {
       message, body,
       data: .object([
         JSON.Member(name: "id", value: .text(invite.id)),
-        file.map { JSON.Member(name: "file", value: .text($0)) } ?? JSON.Member(name: "link", value: .text(invite.link)),
-        JSON.Member(name: "household", value: .text(invite.household)), JSON.Member(name: "role", value: .text(invite.role)),
+        file.map { JSON.Member(name: "file", value: .text($0)) }
+          ?? JSON.Member(name: "link", value: .text(invite.link)),
+        JSON.Member(name: "household", value: .text(invite.household)),
+        JSON.Member(name: "role", value: .text(invite.role)),
         JSON.Member(name: "expires", value: .moment(invite.expires)),
       ]))
     outcome.notes = [

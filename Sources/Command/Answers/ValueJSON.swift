@@ -1,8 +1,8 @@
 import LatchkeyRecords
 
 extension JSON {
-  /// A value as it travels: the format of `latchkey help export`, which other programs write too.
-  init(_ value: Value) {
+  /// A value as it travels: the format of `latchkey help records`, which other programs write too.
+  init(_ value: LatchkeyRecords.Value) {
     switch value {
     case .null: self = .null
     case .integer(let value): self = .integer(value)

@@ -52,7 +52,8 @@ private struct RecipeReader {
     }
     guard version == 1 else {
       throw CommandError(
-        .newerFormat, "newer-recipe", "\(file.printable) is a recipe of version \(version); this latchkey reads version 1.",
+        .newerFormat, "newer-recipe",
+        "\(file.printable) is a recipe of version \(version); this latchkey reads version 1.",
         next: ["update latchkey"])
     }
     var rules = Rules()
@@ -166,7 +167,8 @@ private struct RecipeReader {
   private func notYet(_ name: String, _ line: Int?) -> CommandError {
     CommandError(
       .usage, "recipe-not-supported",
-      "\(place(line)): this version cannot do \(quoted(name)) yet. Nothing was changed.", next: ["latchkey help recipes"])
+      "\(place(line)): this version cannot do \(quoted(name)) yet. Nothing was changed.",
+      next: ["latchkey help recipes"])
   }
 
   private func mistake(_ line: Int?, _ reason: String) -> CommandError {

@@ -18,7 +18,8 @@ struct HomeDirectories: Sendable, Equatable {
   ///
   /// - Throws: exit code 64 if none of these says where.
   init(option: String?) throws(CommandError) {
-    if let home = option ?? Environment.value("LATCHKEY_HOME") {
+    if let given = option ?? Environment.value("LATCHKEY_HOME") {
+      let home = given.hasPrefix("/") ? given : "\(HomeDirectories.current)/\(given)"
       config = home
       state = home
       return
@@ -44,6 +45,12 @@ struct HomeDirectories: Sendable, Equatable {
           next: ["latchkey help files"])
       }
     }
+  }
+
+  private static var current: String {
+    guard let buffer = getcwd(nil, 0) else { return "." }
+    defer { free(buffer) }
+    return String(cString: buffer)
   }
 
   private static func base(_ variable: String, _ fallback: String) throws(CommandError) -> String {

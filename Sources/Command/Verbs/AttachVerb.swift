@@ -38,13 +38,14 @@ extension Verbs {
       if let name = arguments[recipe] { rules = try Recipe(named: name).rules }
       let tables = arguments.has(tables) ? arguments.names(tables) : nil
       if context.globals.dryRun {
-        let survey: Survey
-        do { survey = try context.library.survey(path, rules: rules, tables: tables) } catch { throw CommandError(error) }
+        let survey = try await context.performing { () async throws(LatchkeyError) in
+          try context.library.survey(path, rules: rules, tables: tables)
+        }
         let answer = AttachAnswer(path: path, zone: arguments[.zone], survey: survey, isDryRun: true)
         if survey.syncing.isEmpty { throw answer.nothingSyncs }
         return answer.outcome
       }
-      do {
+      do throws(LatchkeyError) {
         let survey = try await context.library.attach(path, zone: arguments[.zone], rules: rules, tables: tables)
         let zone = try await context.library.status(path).first?.zone
         return AttachAnswer(path: path, zone: zone?.name, survey: survey, isDryRun: false).outcome
@@ -65,7 +66,8 @@ private struct AttachAnswer {
   let isDryRun: Bool
 
   var outcome: Outcome {
-    let summary = "\(counted(survey.syncing.count, "table")) of \(path) \(isDryRun ? "would synchronise" : "synchronise")"
+    let summary =
+      "\(counted(survey.syncing.count, "table")) of \(path) \(isDryRun ? "would synchronise" : "synchronise")"
     var outcome = Outcome(
       summary + ".",
       .lines(
@@ -125,7 +127,8 @@ private struct AttachAnswer {
       notes.append(
         Line(
           .warning,
-          "Whoever joins needs an empty file of the app (join --template): \(survey.needsTemplate.joined(separator: "; "))."))
+          "Whoever joins needs an empty file of the app (join --template): \(survey.needsTemplate.joined(separator: "; "))."
+        ))
     }
     return notes
   }

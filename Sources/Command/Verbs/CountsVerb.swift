@@ -23,7 +23,8 @@ extension Verbs {
       Term("equal", "with --compare: whether all digests are equal"),
       Term(
         "comparison",
-        "with --compare: [{zone, table, equal, here: {live, deleted, digest}, there: the same or null}], here may be null too"),
+        "with --compare: [{zone, table, equal, here: {live, deleted, digest}, there: the same or null}], here may be null too"
+      ),
     ],
     examples: ["latchkey counts budget.db --json > laptop.json", "latchkey counts budget.db --compare laptop.json"],
     body: .runs { arguments, context throws(CommandError) in
@@ -48,7 +49,9 @@ extension Verbs {
       [table.name] + [table.local, table.live, table.deleted, table.waiting, table.parked].map { String($0) }
         + [String(table.digest.description.prefix(12))]
     }
-    return [Line(.none, "\(report.zone), household \(report.household), \(report.mode), digest \(report.digest.prefix(12))")]
+    return [
+      Line(.none, "\(report.zone), household \(report.household), \(report.mode), digest \(report.digest.prefix(12))")
+    ]
       + Columns([heading] + rows, rightAligned: [1, 2, 3, 4, 5]).lines.map { Line(.detail, $0) }
   }
 
@@ -153,7 +156,8 @@ private struct CountsFile {
       guard let name = element["name"]?.text, let tables = element["tables"]?.array else { return nil }
       var read: [Table] = []
       for table in tables {
-        guard let name = table["name"]?.text, let live = table["live"]?.integer, let deleted = table["deleted"]?.integer,
+        guard let name = table["name"]?.text, let live = table["live"]?.integer,
+          let deleted = table["deleted"]?.integer,
           let digest = table["digest"]?.text
         else { return nil }
         read.append(Table(name: name, live: live, deleted: deleted, digest: digest))

@@ -28,7 +28,10 @@ extension Verbs {
         data: ["path": .text(path), "waiting": waiting.map(JSON.count) ?? .null])
       if let waiting, waiting > 0 {
         outcome.notes = [
-          Line(.warning, "\(counted(waiting, "changed row")) had not been sent: the others do not have \(waiting == 1 ? "it" : "them").")
+          Line(
+            .warning,
+            "\(counted(waiting, "changed row")) had not been sent: the others do not have \(waiting == 1 ? "it" : "them")."
+          )
         ]
       }
       return outcome

@@ -16,7 +16,7 @@ extension Verbs {
       Term("live", "whether it exists"), Term("shown", "whether the table shows it"),
       Term(
         "fields",
-        "[{name, value, author, device, time, shown}]; value as \"latchkey help export\" says; author and device: names, or "
+        "[{name, value, author, device, time, shown}]; value as \"latchkey help records\" says; author and device: names, or "
           + "null if no household here knows them; shown: whether the table shows this value"),
       Term("references", "[{column, record}]"),
       Term("waits", "why it is not shown; null if it is"),
@@ -62,11 +62,13 @@ private struct ExplainAnswer {
   }
 
   private var fields: [Line] {
-    let rows = explanation.fields.map { field in
+    let rows = explanation.fields.sorted { $0.column.utf8.lexicographicallyPrecedes($1.column.utf8) }.map { field in
       let author = names[field.stamp.origin.device.description]
       return [
-        field.column, JSON(field.value).encoded(), "\(author?.person ?? "?"), \(author?.device ?? field.stamp.origin.device.short)",
-        Moment(field.stamp.hlc.milliseconds).shown + (field.isShownDifferently ? " (the table shows something else)" : ""),
+        field.column, JSON(field.value).encoded(),
+        "\(author?.person ?? "?"), \(author?.device ?? field.stamp.origin.device.short)",
+        Moment(field.stamp.hlc.milliseconds).shown
+          + (field.isShownDifferently ? " (the table shows something else)" : ""),
       ]
     }
     return Columns(rows).lines.map { Line(.detail, $0) }

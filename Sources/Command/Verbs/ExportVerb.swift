@@ -11,7 +11,7 @@ extension Verbs {
     summary: "print every record that is synchronised",
     details: [
       "What the household holds as this device knows it: rows that wait to be shown are printed, rows deleted are not, nor "
-        + "are changes that no sync has seen yet. \"latchkey help export\" describes the lines exactly.",
+        + "are changes that no sync has seen yet. \"latchkey help records\" describes the lines exactly.",
       "With --json the records are in the one object of the answer.",
     ],
     arguments: [.database],
@@ -25,7 +25,8 @@ extension Verbs {
       let isCSV = arguments[format] == "csv"
       if isCSV, only == nil {
         throw .usage(
-          "missing-option", "--format csv writes one table, and --table TABLE is missing: tables differ in their columns.",
+          "missing-option",
+          "--format csv writes one table, and --table TABLE is missing: tables differ in their columns.",
           next: ["latchkey counts \(path.quotedForShell)   (lists them)"])
       }
       if let only { try await check(only, path, context) }
@@ -35,11 +36,13 @@ extension Verbs {
     })
 
   private static func check(_ table: String, _ path: String, _ context: Context) async throws(CommandError) {
-    let counts = try await context.performing { () async throws(LatchkeyError) in try await context.library.counts(path) }
+    let counts = try await context.performing { () async throws(LatchkeyError) in try await context.library.counts(path)
+    }
     let names = counts.tables.map(\.name)
     guard names.contains(table) else {
       throw .usage(
-        "no-such-table", "No table \(table.printable) is synchronised. There are: \(names.joined(separator: ", ").printable).",
+        "no-such-table",
+        "No table \(table.printable) is synchronised. There are: \(names.joined(separator: ", ").printable).",
         next: ["latchkey counts \(path.quotedForShell)"])
     }
   }
@@ -73,7 +76,7 @@ private struct Export {
       count += 1
       if page.utf8.count > 1 << 16 { try flush() }
     }
-    do { try flush() } catch { throw CommandError(error) }
+    do throws(LatchkeyError) { try flush() } catch { throw CommandError(error) }
     return Outcome("\(counted(count, "record")).", .streamed, data: [:])
   }
 
@@ -85,7 +88,7 @@ private struct Export {
   }
 
   private func forEach(_ body: (ExportedRecord) throws(LatchkeyError) -> Void) throws(CommandError) {
-    do {
+    do throws(LatchkeyError) {
       try library.export(path) { table, record, cells in
         if self.table == nil || self.table == table {
           try body(ExportedRecord(table: table, record: record, cells: cells))

@@ -37,7 +37,8 @@ extension Verbs {
           "store": .text(own?.store),
         ])
       outcome.notes = [
-        Line(.warning, "This is your only device: if it is lost, so are the keys. \"latchkey device add\" adds another.")
+        Line(
+          .warning, "This is your only device: if it is lost, so are the keys. \"latchkey device add\" adds another.")
       ]
       outcome.next = ["latchkey attach DB"]
       return outcome

@@ -96,7 +96,9 @@ extension Verbs {
   private static func answer(_ report: JoinReport) -> Outcome {
     let place = report.zone.flatMap { zone in report.database.map { (zone, $0) } }
     var message = "Joined the household \(report.household)"
-    if let (zone, database) = place { message += ": \(database) holds \(counted(report.rows, "row")) of the zone \(zone)" }
+    if let (zone, database) = place {
+      message += ": \(database) holds \(counted(report.rows, "row")) of the zone \(zone)"
+    }
     var outcome = Outcome(
       message + ".", .lines([Line(.done, message + ".")]),
       data: [
@@ -108,7 +110,8 @@ extension Verbs {
       outcome.notes.append(
         Line(
           .warning,
-          "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synchronised."))
+          "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synchronised."
+        ))
     }
     outcome.next = place.map { ["latchkey sync \($0.1.quotedForShell)"] } ?? ["latchkey attach NEW-FILE --zone ZONE"]
     return outcome

@@ -22,7 +22,8 @@ extension Verbs {
           let identity = try await context.performing { () async throws(LatchkeyError) in
             try await context.library.identity()
           }
-          let report = try await context.performing { () async throws(LatchkeyError) in try await context.library.keys() }
+          let report = try await context.performing { () async throws(LatchkeyError) in try await context.library.keys()
+          }
           let households = try chosen(report.households, arguments[.household])
           return Outcome(
             "Keys of \(identity.name) on \(identity.device).", .lines(lines(identity, households)),

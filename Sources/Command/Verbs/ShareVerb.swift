@@ -48,7 +48,8 @@ extension Verbs {
     let zone = try await context.performing { () async throws(LatchkeyError) in
       try await context.library.status(path).first?.zone
     }
-    let counts = try await context.performing { () async throws(LatchkeyError) in try await context.library.counts(path) }
+    let counts = try await context.performing { () async throws(LatchkeyError) in try await context.library.counts(path)
+    }
     guard let zone, zone.mode == "personal" else {
       throw CommandError(
         .usage, "already-shared", "\(path) is shared already, with the household \(counts.household).",
@@ -59,7 +60,8 @@ extension Verbs {
     return Outcome(
       message, .lines([Line(.none, message), "Nothing was changed."]),
       data: [
-        "household": .text(household), "zone": .text(zone.name), "rows": .count(rows), "verified": false, "warnings": [],
+        "household": .text(household), "zone": .text(zone.name), "rows": .count(rows), "verified": false,
+        "warnings": [],
       ])
   }
 }

@@ -63,7 +63,8 @@ extension Verbs {
 
   private static func json(_ zone: DatabaseStatus.Zone) -> JSON {
     [
-      "name": .text(zone.name), "household": .text(zone.household), "mode": .text(zone.mode), "epoch": .text(zone.epoch),
+      "name": .text(zone.name), "household": .text(zone.household), "mode": .text(zone.mode),
+      "epoch": .text(zone.epoch),
       "last_acknowledged": zone.lastAcknowledged.map(JSON.moment) ?? .null, "last_heard": lastHeard(zone),
       "waiting": .count(zone.waiting), "parked": .count(zone.parked), "warnings": .warnings(zone.warnings),
     ]
