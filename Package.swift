@@ -58,7 +58,11 @@ let package = Package(
         "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage",
       ]),
     .executableTarget(
-      name: "LatchkeyCommand", dependencies: ["Latchkey", "LatchkeyFolder", "LatchkeyStorage"],
+      name: "LatchkeyCommand",
+      dependencies: [
+        "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys", "LatchkeyRecords",
+        "LatchkeySQLite", "LatchkeyTables",
+      ],
       path: "Sources/Command", swiftSettings: settings),
 
     // The simulated world: a program of its own, so that a seed can be run by hand.

@@ -132,7 +132,7 @@ extension Home {
   }
 
   /// All live records in the order of table and record name, values as they travel: references by record name.
-  public func export(
+  public nonisolated func export(
     _ path: String,
     _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
   ) throws(LatchkeyError) {
@@ -166,8 +166,10 @@ extension Home {
   public func devices() throws(LatchkeyError) -> [MembersReport.Device] {
     do {
       let contents = try contents()
-      let roster = try state(of: try privateMembership().id).roster.state
-      return roster.devices.map {
+      guard let own = try memberships().first(where: \.isPrivate) else {
+        return [MembersReport.Device(name: contents.deviceName, id: contents.device.id.description, isThis: true)]
+      }
+      return try state(of: own.id).roster.state.devices.map {
         MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
       }
     } catch { throw LatchkeyError(error) }
