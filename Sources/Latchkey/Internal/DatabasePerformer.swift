@@ -17,6 +17,8 @@ package struct DatabasePerformer {
   /// The ends of the roster as this device knows it, cited by what it writes.
   package var rosterHeads: [EntryHash]
   package let now: Int64
+  /// About how many rows ``DatabaseRequest/seal`` stamps in one transaction.
+  package var stampLimit = 20_000
   private var random: any RandomSource & Sendable
 
   package init(
@@ -61,8 +63,16 @@ package struct DatabasePerformer {
       }
     case .seal:
       return try writing { performer, log in
-        let report = try performer.replica.stamp(now: performer.now) { group in performer.append(group, to: &log) }
-        return .sealed(rows: report.rows, more: report.more)
+        let report = try performer.replica.stamp(now: performer.now, limit: performer.stampLimit) { group in
+          performer.append(group, to: &log)
+        }
+        // Groups that were stamped ahead of this clock are merged when their time has come, whether or not others come.
+        var released = 0
+        let now = performer.now
+        if !report.more, try performer.replica.heldGroups().contains(where: { $0.due <= now }) {
+          released = try performer.replica.apply([], now: now) { group in performer.append(group, to: &log) }.applied
+        }
+        return .sealed(rows: report.rows, released: released, more: report.more)
       }
     case .outbox:
       return .outbox(
