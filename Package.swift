@@ -58,7 +58,11 @@ let package = Package(
         "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage",
       ]),
     .executableTarget(
-      name: "LatchkeyCommand", dependencies: ["Latchkey", "LatchkeyFolder", "LatchkeyStorage"],
+      name: "LatchkeyCommand",
+      dependencies: [
+        "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys", "LatchkeyRecords",
+        "LatchkeySQLite", "LatchkeyTables",
+      ],
       path: "Sources/Command", swiftSettings: settings),
 
     // The simulated world: a program of its own, so that a seed can be run by hand.
@@ -84,7 +88,12 @@ let package = Package(
     claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims(
       "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
-    claims("LatchkeyTests", "Tests/Latchkey", ["Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
+    claims(
+      "LatchkeyTests", "Tests/Latchkey",
+      [
+        "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyTables", "LatchkeyFolder", "LatchkeyStorage",
+        "LatchkeySQLite",
+      ]),
     claims("CommandTests", "Tests/Command", ["LatchkeyCommand", "LatchkeySQLite"], data: ["Transcripts"]),
   ],
   swiftLanguageModes: [.v6]

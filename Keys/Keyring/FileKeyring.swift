@@ -15,7 +15,7 @@ public struct FileKeyring: Keyring {
   public var path: String { home + "/keyring" }
 
   /// - Parameters:
-  ///   - home: path of the folder; made by ``create(_:)`` if its parent is there.
+  ///   - home: path of the folder; ``create(_:)`` makes it, and those above it that are not there.
   ///   - patience: how long to wait for another process, in milliseconds.
   public init(home: String, patience: Int = 5_000) {
     self.init(home: home, patience: patience) { _ in nil }
@@ -64,6 +64,17 @@ public struct FileKeyring: Keyring {
       throw error
     }
     return try StateFile.decode(bytes, household: household, key: key, path: path)
+  }
+
+  public func replaceState(
+    of household: HouseholdID, former: [UInt8]?, with state: [UInt8]
+  ) throws(KeyringError) -> Bool {
+    let key = try load().stateKey
+    let held = try lock.acquire()
+    defer { lock.release(held) }
+    guard try self.state(of: household) == former else { return false }
+    try files.replace(statePath(household), with: StateFile.encode(state, household: household, key: key))
+    return true
   }
 
   public func setState(_ state: [UInt8]?, of household: HouseholdID) throws(KeyringError) {

@@ -22,4 +22,13 @@ public protocol Keyring: Sendable {
   ///
   /// - Parameter state: nil forgets it.
   func setState(_ state: [UInt8]?, of household: HouseholdID) throws(KeyringError)
+
+  /// Keeps a state in place of the one that it was made from, alone among processes.
+  ///
+  /// A household's state holds this device's own log: two processes that both went on from one state would give one
+  /// sequence number to two entries.
+  ///
+  /// - Parameter former: what the caller read; nil for none.
+  /// - Returns: false, with nothing changed, if another state has been kept meanwhile.
+  func replaceState(of household: HouseholdID, former: [UInt8]?, with state: [UInt8]) throws(KeyringError) -> Bool
 }

@@ -98,15 +98,20 @@ struct SafeFile: Sendable {
     guard fsync(folder) == 0 || errno == EINVAL else { throw Self.error(errno, path, FileStep.syncFolder.rawValue) }
   }
 
-  /// A folder that only its owner can enter; made if it is not there.
+  /// A folder that only its owner can enter; made, with those above it, if it is not there.
   static func makePrivateFolder(_ path: String) throws(KeyringError) {
+    if !exists(path), let slash = path.lastIndex(of: "/"), slash > path.startIndex {
+      let parent = String(path[..<slash])
+      if !exists(parent) { try makePrivateFolder(parent) }
+    }
     if mkdir(path, 0o700) != 0 && errno != EEXIST { throw error(errno, path, FileStep.create.rawValue) }
     try checkPrivateFolder(path)
   }
 
   static func checkPrivateFolder(_ path: String) throws(KeyringError) {
     var status = stat()
-    guard lstat(path, &status) == 0 else { throw error(errno, path, "examine") }
+    // The folder itself may be reached by a symbolic link (people keep their configuration elsewhere); files may not.
+    guard stat(path, &status) == 0 else { throw error(errno, path, "examine") }
     guard status.st_mode & S_IFMT == S_IFDIR else { throw .damaged(path: path) }
     try requirePrivate(status, path)
   }

@@ -1,6 +1,27 @@
+import Latchkey
+import LatchkeyFolder
+import LatchkeyStorage
+
 /// What a verb works with besides its arguments.
 struct Context: Sendable {
   let globals: Globals
   let home: HomeDirectories
   let terminal: Terminal
+  /// The library, on this device's keys and state.
+  let library: Home
+
+  init(globals: Globals, home: HomeDirectories, terminal: Terminal) {
+    self.globals = globals
+    self.home = home
+    self.terminal = terminal
+    var stores = StoreRegistry()
+    stores.registerFolders()
+    library = Home(directory: home.state, stores: stores)
+  }
+
+  /// For verbs whose effect cannot be told without having it.
+  func refuseDryRun(_ verb: String, _ why: String) throws(CommandError) {
+    guard globals.dryRun else { return }
+    throw .usage("no-dry-run", "\"latchkey \(verb)\" cannot say beforehand what it would do: \(why).", next: [])
+  }
 }

@@ -32,6 +32,8 @@ public enum Event: Sendable {
   case listed([ObjectName])
   /// Answers ``Effect/put(_:_:)`` and ``Effect/send(_:_:)``.
   case put
+  /// Answers them too: the store holds other bytes under that name.
+  case collided
   case deleted
   case kept
   case database(DatabaseReply)
@@ -49,6 +51,9 @@ public enum DatabaseRequest: Sendable {
   case outbox
   /// The store has confirmed an object.
   case acknowledge(OutboxItem)
+  /// This file's log was gone on with elsewhere (a restored backup, a copy): go on under a new incarnation, and publish again whatever
+  /// the file holds. Answered by ``DatabaseReply/loaded(belief:own:)``.
+  case renew
   /// Own heads that may be deleted from the store.
   case supersededHeads
   /// They were deleted.
@@ -69,7 +74,7 @@ public enum DatabaseReply: Sendable {
   /// How many rows came in.
   case applied(rows: Int)
   /// How many rows were sealed, and whether more wait.
-  case sealed(rows: Int, more: Bool)
+  case sealed(rows: Int, released: Int, more: Bool)
   case outbox([OutboxItem])
   /// How many rows that object made safe.
   case acknowledged(rows: Int)

@@ -119,6 +119,15 @@ public struct HouseholdState: Sendable {
     } catch { throw .tooLarge }
   }
 
+  /// Gives up this device's roster log, which somebody else has gone on with (a restored or copied directory), and goes on in a
+  /// new one. What the old one holds stays believed.
+  mutating func renew(_ incarnation: Incarnation, keys: EpochKeys) {
+    if log.lastHash != nil { belief.authors[log.origin] = log.asBelieved(keys: keys) }
+    let origin = Origin(device: log.origin.device, incarnation: incarnation)
+    log = OwnLog(household: household, epoch: epoch, zone: .roster, origin: origin)
+    outbox = outbox.filter { $0.name.text.hasPrefix("c/") }
+  }
+
   /// The store has confirmed an object.
   public mutating func acknowledge(_ name: ObjectName) { outbox.removeAll { $0.name == name } }
 

@@ -101,6 +101,13 @@ struct RosterExchange {
       phase = .keeping
       return .keep(state)
 
+    case (.sending, .collided):
+      // Somebody else has written under this device's next name since the listing.
+      report.findings.append(.notMine(origin: state.log.origin))
+      renew()
+      phase = .keeping
+      return .keep(state)
+
     case (.deleting(let names), .deleted):
       state.forget(heads: names.compactMap { $0.below(prefix).flatMap(HeadName.init)?.counter })
       return .keep(state)
@@ -125,6 +132,11 @@ struct RosterExchange {
           head: offer.name, bytes: offer.bytes, belief: state.belief, own: state.log)
         offers.remove(at: index)
         pursuit = reading
+      } catch .notMine(let origin) {
+        // The same head again, now as somebody else's.
+        report.findings.append(.notMine(origin: origin))
+        renew()
+        continue
       } catch .unknownAuthor(let author, let name) {
         unknown[name] = author
         index += 1
@@ -139,6 +151,11 @@ struct RosterExchange {
     }
     for item in deferred { report.findings.append(.rosterBehind(origin: item.origin)) }
     return try claims()
+  }
+
+  private mutating func renew() {
+    guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { return }
+    state.renew(incarnation, keys: keys)
   }
 
   private mutating func continueReading() throws(EngineError) -> Effect? {
@@ -248,6 +265,8 @@ struct RosterExchange {
       return
     }
     try state.write(operation, device: device, now: now)
+    // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
+    if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), device: device, now: now) }
     report.admitted.append(who)
   }
 

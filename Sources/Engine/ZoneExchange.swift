@@ -17,6 +17,7 @@ struct ZoneExchange {
     case superseded
     case deleting([ObjectName])
     case forgetting
+    case renewing(isReading: Bool)
   }
 
   private var phase = Phase.loading
@@ -31,6 +32,7 @@ struct ZoneExchange {
   private var pursuit: Pursuit?
   private var queue: [OutboxItem] = []
   private var hasSent = false
+  private var renewals = 0
 
   init(zone: ZoneID, state: HouseholdState, keys: EpochKeys) {
     self.zone = zone
@@ -84,8 +86,9 @@ struct ZoneExchange {
       report.received += rows
       return goesOn ? continueReading() : nextOffer()
 
-    case (.sealing, .database(.sealed(let rows, let more))):
+    case (.sealing, .database(.sealed(let rows, let released, let more))):
       report.stamped += rows
+      report.received += released
       if more { return .database(.seal) }
       phase = .outbox
       return .database(.outbox)
@@ -98,6 +101,18 @@ struct ZoneExchange {
       hasSent = true
       phase = .acknowledging
       return .database(.acknowledge(item))
+
+    case (.sending, .collided):
+      guard let own else { throw .outOfOrder("a collision without a log") }
+      report.findings.append(.notMine(origin: own.origin))
+      return try renew(isReading: false)
+
+    case (.renewing(let isReading), .database(.loaded(let belief, let own))):
+      self.belief = belief
+      self.own = own
+      if isReading { return nextOffer() }
+      phase = .listing
+      return .list(prefix + "/h/")
 
     case (.acknowledging, .database(.acknowledged(let rows))):
       report.sent += rows
@@ -129,9 +144,23 @@ struct ZoneExchange {
         }
         pursuit = reading
         return continueReading()
+      } catch .notMine(let origin) where renewals < 3 {
+        // The same head again, now as somebody else's.
+        offers.append(offer)
+        report.findings.append(.notMine(origin: origin))
+        renewals += 1
+        phase = .renewing(isReading: true)
+        return .database(.renew)
       } catch { report.findings.append(error) }
     }
     return seal()
+  }
+
+  private mutating func renew(isReading: Bool) throws(EngineError) -> Effect {
+    renewals += 1
+    guard renewals <= 3 else { throw .outOfOrder("a new log collides") }
+    phase = .renewing(isReading: isReading)
+    return .database(.renew)
   }
 
   private mutating func continueReading() -> Effect? {

@@ -193,6 +193,16 @@ public struct OwnLog: Equatable, Sendable {
     liveHeads.removeAll { heads.contains($0.counter) }
   }
 
+  /// This log as one believes somebody else's: for a device that gives it up and goes on under a new incarnation.
+  public func asBelieved(keys: EpochKeys) -> Belief.Author {
+    var author = Belief.Author(tag: keys.headTag(zone: zone, origin: origin))
+    author.counter = counter
+    author.mark = lastHash.map { Mark(sequence: lastSequence, hash: $0) }
+    author.hlc = lastHLC
+    author.segment = lastSegment
+    return author
+  }
+
   // MARK: Kept form
 
   /// For the store of the caller; not a wire format.

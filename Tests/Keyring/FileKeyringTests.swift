@@ -64,6 +64,26 @@ struct FileKeyringTests {
     #expect(first.epochKeys.map(\.epoch) == [first.id, .zero])
   }
 
+  @Test("folders above the keyring's are made, private too")
+  func parents() throws {
+    let scratch = try Scratch()
+    let keyring = FileKeyring(home: scratch.path + "/config/latchkey")
+    try keyring.create(contents("a"))
+    #expect(try keyring.load() == contents("a"))
+    #expect(try mode(scratch.path + "/config") == 0o700)
+  }
+
+  @Test("the folder may be reached by a symbolic link, and is judged by what it leads to")
+  func linkedFolder() throws {
+    let scratch = try Scratch()
+    try FileKeyring(home: scratch.home).create(contents("a"))
+    try FileManager.default.createSymbolicLink(atPath: scratch.path + "/link", withDestinationPath: scratch.home)
+    let linked = FileKeyring(home: scratch.path + "/link")
+    #expect(try linked.load() == contents("a"))
+    try setMode(0o755, scratch.home)
+    #expect(throws: KeyringError.loosePermissions(path: linked.home)) { try linked.load() }
+  }
+
   @Test("a keyring that is not there is missing, and one that is there is not replaced")
   func missingAndExisting() throws {
     let scratch = try Scratch()

@@ -21,6 +21,8 @@ struct HostileVectorTests {
       let key, recipientSecret, recipient, seal, sealOfOwnMaking: String
     }
     let twoKeyObject: TwoKeyObject
+    /// At the place, and with the first key, of the two-key object.
+    let padding: [String: String]
     let seal: Seal
   }
 
@@ -30,13 +32,33 @@ struct HostileVectorTests {
     return try decoder.decode(File.self, from: Data(contentsOf: vectorFile("hostile.json")))
   }
 
-  @Test("a ciphertext whose tag holds under two keys opens for one reader only: the other is stopped by the commitment")
-  func twoKeys() throws {
-    let made = try file().twoKeyObject
-    let place = EnvelopePlace(
+  private func place(of made: File.TwoKeyObject) throws -> EnvelopePlace {
+    EnvelopePlace(
       kind: .segment, household: try #require(unhex(made.household).flatMap(Hash32.init)),
       epoch: try #require(unhex(made.epoch).flatMap(Hash32.init)),
       zone: try #require(unhex(made.zone).flatMap(ZoneID.init)), name: try #require(ObjectName(made.name)))
+  }
+
+  @Test("an object that is not padded with zeros, or whose length lies, is refused though its tag holds")
+  func padding() throws {
+    let file = try file()
+    let place = try place(of: file.twoKeyObject)
+    let key = ZoneKey(try #require(file.twoKeyObject.zoneKeys.first.flatMap { unhex($0) }))
+    #expect(file.padding.count == 5)
+    for (name, text) in file.padding {
+      let object = try #require(unhex(text))
+      if name == "sound" {
+        #expect(try Envelope.open(object, at: place, key: key) == Array("abc".utf8))
+      } else {
+        #expect(throws: EnvelopeError.padding, "\(name)") { try Envelope.open(object, at: place, key: key) }
+      }
+    }
+  }
+
+  @Test("a ciphertext whose tag holds under two keys opens for one reader only: the other is stopped by the commitment")
+  func twoKeys() throws {
+    let made = try file().twoKeyObject
+    let place = try place(of: made)
     let keys = try made.zoneKeys.map { ZoneKey(try #require(unhex($0))) }
     let first = try #require(unhex(made.objectCommittedToFirst))
     let second = try #require(unhex(made.objectCommittedToSecond))

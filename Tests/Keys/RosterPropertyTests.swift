@@ -63,6 +63,7 @@ private struct RandomHistory {
     }
     if isBold || view.refusal(of: operation, by: actor.origin) == nil {
       let before = view
+      if world.random.number(below: 3) == 0 { world.hlc -= 1 }
       view.add(world.make(operation, by: actor, in: before))
       if world.random.number(below: 20) == 0 {
         let twin = world.make(.profile(personName: "twin", deviceName: ""), by: actor, in: before)
@@ -191,5 +192,93 @@ struct RosterPropertyTests {
         }
       }
     }
+  }
+
+  /// What a roster says after two entries that have not seen each other, in both orders.
+  private func bothOrders(_ world: RosterWorld, _ one: RosterEntry, _ two: RosterEntry) -> (
+    RosterState, [RosterVerdict?]
+  ) {
+    var (first, second) = (world.roster, world.roster)
+    first.add(one)
+    first.add(two)
+    second.add(two)
+    second.add(one)
+    #expect(Outcome(first, [one, two]) == Outcome(second, [one, two]))
+    return (first.state, [first.verdict(of: one.hash), first.verdict(of: two.hash)])
+  }
+
+  @Test("an admission and a revocation that have not seen each other both count, in either order")
+  func revokedMeanwhile() throws {
+    var world = try RosterWorld("revoked meanwhile")
+    let ben = world.join("Ben", as: .member)
+    let (terms, link) = world.invite(.reader)
+    world.write(.openInvite(terms), by: world.ana)
+    let cleo = Actor("Cleo", &world.random)
+    let admit = world.make(.admit(claim: world.claim(cleo, terms, link).bytes), by: ben, in: world.roster)
+    let revoke = world.make(.revokeInvite(terms.id), by: world.ana, in: world.roster)
+    let (state, verdicts) = bothOrders(world, admit, revoke)
+    #expect(verdicts == [.counts, .counts])
+    #expect(state.device(cleo.keys.id) != nil && state.invites.contains { $0.terms == terms && $0.isRevoked })
+  }
+
+  @Test("who was narrowed by somebody whose entry it had not seen keeps what it did before it knew")
+  func narrowedMeanwhile() throws {
+    var world = try RosterWorld("narrowed meanwhile")
+    let ben = world.join("Ben", as: .member)
+    let (wide, wideLink) = world.invite(.owner)
+    let (narrow, narrowLink) = world.invite(.reader)
+    world.write(.openInvite(wide), by: world.ana)
+    world.write(.openInvite(narrow), by: world.ana)
+    let cleo = Actor("Cleo", &world.random)
+    let narrowing = world.make(
+      .admit(claim: world.claim(cleo, narrow, narrowLink).bytes), by: ben, in: world.roster)
+    world.write(.admit(claim: world.claim(cleo, wide, wideLink).bytes), by: world.ana)
+    let zone = ZoneID(world.random.bytes(16)) ?? .zero
+    let opening = world.make(.zone(zone, name: "hers"), by: cleo, in: world.roster)
+    let (state, verdicts) = bothOrders(world, narrowing, opening)
+    #expect(verdicts == [.counts, .counts])
+    #expect(state.zone(zone) != nil && state.device(cleo.keys.id)?.role == .reader)
+    world.roster.add(narrowing)
+    #expect(world.roster.refusal(of: .zone(zone, name: "x"), by: cleo.origin) == .role)
+  }
+
+  @Test("a device that two brought in at the same time has one name, whoever was heard of first")
+  func broughtTwice() throws {
+    var world = try RosterWorld("brought twice")
+    let ben = world.join("Ben", as: .member)
+    let other = try Actor("other", of: ben, &world.random)
+    world.write(.addDevice(other.certificate, name: "other", isKit: false), by: ben)
+    let phone = try Actor("phone", of: ben, &world.random)
+    let one = world.make(.addDevice(phone.certificate, name: "one", isKit: false), by: ben, in: world.roster)
+    let two = world.make(.addDevice(phone.certificate, name: "two", isKit: true), by: other, in: world.roster)
+    let (state, verdicts) = bothOrders(world, one, two)
+    #expect(verdicts == [.counts, .counts])
+    let device = try #require(state.device(phone.keys.id))
+    #expect(device.name == (one.hash < two.hash ? "one" : "two") && device.isKit == (device.name == "two"))
+  }
+
+  @Test("of two names, two zones' names and two household keys with equal clocks one wins, in either order")
+  func equalClocks() throws {
+    var world = try RosterWorld("equal clocks")
+    let ben = world.join("Ben", as: .member)
+    let zone = ZoneID(world.random.bytes(16)) ?? .zero
+    world.write(.zone(zone, name: "first"), by: world.ana)
+    func pair(_ one: RosterOperation, _ two: RosterOperation, by second: Actor) -> (RosterEntry, RosterEntry) {
+      let hlc = world.hlc
+      let made = world.make(one, by: world.ana, in: world.roster)
+      world.hlc = hlc
+      return (made, world.make(two, by: second, in: world.roster))
+    }
+    var (one, two) = pair(.zone(zone, name: "a"), .zone(zone, name: "b"), by: ben)
+    #expect(one.hlc == two.hlc)
+    #expect(bothOrders(world, one, two).0.zone(zone)?.name == (one.hash > two.hash ? "a" : "b"))
+    // One device in two incarnations.
+    var again = world.ana
+    again.begin(Incarnation(77))
+    (one, two) = pair(
+      .profile(personName: "a", deviceName: "a"), .profile(personName: "b", deviceName: "b"), by: again)
+    let state = bothOrders(world, one, two).0
+    #expect(state.person(world.ana.chain.person)?.name == (one.hash > two.hash ? "a" : "b"))
+    #expect(state.device(world.ana.keys.id)?.name == (one.hash > two.hash ? "a" : "b"))
   }
 }

@@ -90,6 +90,19 @@ struct RosterTests {
     #expect(world.roster.state.invites.first { $0.terms.id == terms.id }?.status(now: 0) == .used)
   }
 
+  @Test("an invite that asks for confirmation is admitted by owners only")
+  func confirmation() throws {
+    var world = try RosterWorld("confirmation")
+    let ben = world.join("Ben", as: .member)
+    let (plain, link) = world.invite(.reader)
+    let terms = OpenInvite(
+      id: plain.id, claimKey: plain.claimKey, boxKey: plain.boxKey, role: .reader, expiry: 9, confirm: true)
+    world.write(.openInvite(terms), by: world.ana)
+    let admit = RosterOperation.admit(claim: world.claim(Actor("Cleo", &world.random), terms, link).bytes)
+    #expect(world.roster.refusal(of: admit, by: ben.origin) == .role)
+    #expect(world.roster.refusal(of: admit, by: world.ana.origin) == nil)
+  }
+
   @Test("two admissions of a single-use invite, made apart, both count and everyone is alarmed")
   func overuse() throws {
     var world = try RosterWorld("overuse")

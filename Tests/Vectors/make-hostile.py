@@ -114,6 +114,29 @@ def envelope_case():
     }
 
 
+def padding_cases():
+    """Objects with the right key and place whose inside is not of the stated form."""
+    household, epoch, zone = seeded("household", 32), seeded("epoch", 32), seeded("zone", 16)
+    key, nonce, name = seeded("zone key 1", 32), seeded("padding nonce", 24), "l/00/" + "0" * 30
+    ad = cbor(["latchkey/1/ad", 1, 1, "l", household, epoch, zone, name])
+    okm = h(64, "envelope", ad, nonce, key=key)
+
+    def sealed(plain):
+        out = ctypes.create_string_buffer(len(plain) + 16)
+        sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(
+            out, None, plain, ctypes.c_ulonglong(len(plain)), ad, ctypes.c_ulonglong(len(ad)), None, nonce, okm[32:])
+        return (b"LK\x01\x01l" + nonce + okm[:32] + out.raw).hex()
+
+    room = 4096 - 61 - 16
+    return {
+        "sound": sealed((3).to_bytes(4, "big") + b"abc" + bytes(room - 7)),
+        "last_byte_not_zero": sealed((3).to_bytes(4, "big") + b"abc" + bytes(room - 8) + b"\x01"),
+        "first_byte_not_zero": sealed((3).to_bytes(4, "big") + b"abc\x01" + bytes(room - 8)),
+        "length_one_too_long": sealed((room - 3).to_bytes(4, "big") + bytes(room - 4)),
+        "length_huge": sealed(b"\xff" * 4 + bytes(room - 4)),
+    }
+
+
 def seal_case():
     key, recipient, ephemeral = seeded("sealed key", 32), seeded("recipient", 32), seeded("ephemeral", 32)
 
@@ -137,5 +160,6 @@ def seal_case():
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, "hostile.json"), "w") as f:
-        json.dump({"two_key_object": envelope_case(), "seal": seal_case()}, f, indent=1, sort_keys=True)
+        cases = {"two_key_object": envelope_case(), "padding": padding_cases(), "seal": seal_case()}
+        json.dump(cases, f, indent=1, sort_keys=True)
         f.write("\n")

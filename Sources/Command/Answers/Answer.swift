@@ -66,6 +66,7 @@ final class Answer: Sendable {
       let style = Style(for: .output, ascii: isASCII)
       return lines.map(style.rendered).joined()
     case .text(let text): return text
+    case .streamed: return ""
     }
   }
 

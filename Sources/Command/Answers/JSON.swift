@@ -15,6 +15,17 @@ enum JSON: Sendable, Equatable {
   struct Member: Sendable, Equatable {
     let name: String
     let value: JSON
+    /// The line that the name stood on, counted from 1, if the member was read from a text.
+    let line: Int?
+
+    init(name: String, value: JSON, line: Int? = nil) {
+      self.name = name
+      self.value = value
+      self.line = line
+    }
+
+    /// Where it stood makes no difference.
+    static func == (a: Self, b: Self) -> Bool { a.name == b.name && a.value == b.value }
   }
 
   /// The member of that name, if this is an object that has it.

@@ -15,7 +15,7 @@ extension JSON {
     case .null: text += "null"
     case .bool(let value): text += value ? "true" : "false"
     case .integer(let value): text += String(value)
-    case .real(let value): text += value.isFinite ? "\(value)" : "\"\(value)\""
+    case .real(let value): text += value.isFinite ? JSON.number(value) : "\"\(value)\""
     case .text(let value): JSON.quote(value, into: &text, ascii: ascii)
     case .array(let elements):
       text += "["
@@ -34,6 +34,12 @@ extension JSON {
       }
       text += "}"
     }
+  }
+
+  /// The shortest decimal that reads back as the same number, written plainly from 0.0001 to below 10^16 in size and with
+  /// an exponent outside: as many languages print it. Swift changes to the exponent at 2^53 already.
+  private static func number(_ value: Double) -> String {
+    (9_007_199_254_740_992..<1e16).contains(value.magnitude) ? "\(Int64(value)).0" : "\(value)"
   }
 
   private static func quote(_ value: String, into text: inout String, ascii: Bool) {

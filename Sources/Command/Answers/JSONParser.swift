@@ -29,6 +29,8 @@ private struct JSONParser {
   let bytes: [UInt8]
   let depthLimit: Int
   var position = 0
+  private var lastPlace = 0
+  private var lastLine = 1
 
   init(bytes: [UInt8], depthLimit: Int) {
     self.bytes = bytes
@@ -71,11 +73,12 @@ private struct JSONParser {
       let start = position
       guard peek("\"") else { throw error("a name in quotes is missing") }
       let name = try string()
+      let line = line(at: start)
       guard names.insert(name).inserted else { throw error("the name \"\(name.printable)\" occurs twice", at: start) }
       skipSpace()
       guard take(":") else { throw error("a colon is missing after the name") }
       skipSpace()
-      members.append(JSON.Member(name: name, value: try value(depth: depth)))
+      members.append(JSON.Member(name: name, value: try value(depth: depth), line: line))
       skipSpace()
       if take("}") { return .object(members) }
       guard take(",") else { throw error("a comma or the closing brace is missing") }
@@ -221,6 +224,13 @@ private struct JSONParser {
     guard peek(character) else { return false }
     position += 1
     return true
+  }
+
+  /// Counts on from the last place that was asked for: members come in order.
+  private mutating func line(at place: Int) -> Int {
+    lastLine += bytes[lastPlace..<place].count { $0 == 0x0A }
+    lastPlace = place
+    return lastLine
   }
 
   private func error(_ reason: String, at place: Int? = nil) -> JSONError {

@@ -6,6 +6,8 @@ struct Outcome: Sendable {
     case lines([Line])
     /// Text of our own, written exactly as it is.
     case text(String)
+    /// Written to standard output while the work went on: too long to be held. Not with `--json`.
+    case streamed
   }
 
   /// `.done`, or the number that qualifies it.

@@ -37,6 +37,79 @@ enum Topics {
             + "read it (chmod 600)."),
       ]),
     Topic(
+      name: "recipes", summary: "what an app's schema does not say", title: "Recipes",
+      blocks: [
+        .paragraph(
+          "A recipe is a JSON file that says about an app's tables what their schema does not: \"latchkey attach DB --recipe "
+            + "FILE\". It is read strictly: a key that is not known is an error that names it and its line."),
+        .code([
+          "{ \"v\": 1,",
+          "  \"name\": \"my budget\",",
+          "  \"tables\": {",
+          "    \"accounts\": { \"identity\": [\"uuid\"] },",
+          "    \"transactions\": {",
+          "      \"references\": {",
+          "        \"account_id\": \"accounts\",",
+          "        \"category_id\": { \"to\": \"categories\", \"on_delete\": \"null\", \"none\": [0, -1] } },",
+          "      \"local_columns\": [\"last_opened\"] },",
+          "    \"settings\": \"local\" } }",
+        ]),
+        .terms([
+          Term("v", "the version of this format: 1"), Term("name", "for people"),
+          Term("tables", "by name: an object with the keys below, or \"local\", which keeps the table on this device"),
+          Term(
+            "identity",
+            "what makes rows of two devices the same: \"primaryKey\", a list of columns, or \"generated\" (only the row that "
+              + "was copied is the same). Default: primaryKey, but generated for integer keys"),
+          Term(
+            "references",
+            "column to table, where the schema does not declare it; or an object with \"to\", \"on_delete\" (\"cascade\", "
+              + "\"null\" or \"keep\") and \"none\" (values that mean no row)"),
+          Term("local_columns", "columns that stay on this device"),
+          Term("compress", "false for texts that outsiders can place in the table"),
+        ]),
+      ]),
+    Topic(
+      name: "records", summary: "what export prints, exactly", title: "Exported records",
+      blocks: [
+        .paragraph(
+          "\"latchkey export DB\" prints one line for each record that exists, in byte order of the tables' names and then of "
+            + "the records' names. Two devices with equal digests print the same bytes, and so does any other program that "
+            + "follows this description."),
+        .code([
+          #"{"table":"accounts","record":"00112233445566778899aabbccddeeff","values":{"id":1,"name":"Cash"}}"#
+        ]),
+        .paragraph(
+          "A line is one JSON object, without spaces between its parts, ended by a line feed. table is the table's name in the "
+            + "household, record the record's name as 32 hexadecimal digits in lower case. values has a member for each "
+            + "column that the record has a value for, in byte order of the columns' names in UTF-8. (Columns that are one "
+            + "cell have one member, with a list as its value.) A value is"),
+        .terms([
+          Term("null", "NULL"), Term("17", "an integer: digits, without point or exponent"),
+          Term(
+            "0.5",
+            "a real: the shortest decimal that reads back as the same number, always with a point or an exponent. Plain from "
+              + "0.0001 up to below 10^16 in size (5.0, 0.25, -0.0), else with an exponent of at least two digits and its "
+              + "sign (1e+16, 1.5e-05)"),
+          Term(#"{"real":"inf"}"#, "a real that is not finite: inf or -inf"),
+          Term(#""text""#, "a text that is UTF-8"),
+          Term(#"{"text":"…"}"#, "a text that is not: its bytes in base64 with padding (RFC 4648, section 4)"),
+          Term(#"{"blob":"…"}"#, "a blob, in base64 as well"),
+          Term(#"{"ref":"…"}"#, "a reference: the name of the record that it goes to"),
+          Term(#"{"together":[…]}"#, "the values of columns that are one cell"),
+          Term(#"{"unknown":"…"}"#, "a kind of value from a newer version: its CBOR in base64"),
+        ]),
+        .paragraph(
+          #"In texts and names, the quotation mark, the backslash, line feed, carriage return and tab are written \" \\ \n \r \t; "#
+            + "what a terminal would act on (U+0000 to 001F, 007F to 009F, 061C, 200E, 200F, 2028 to 202E, 2066 to 2069) as "
+            + #"\uXXXX with digits in lower case; everything else as it is, in UTF-8. With --ascii everything outside ASCII is "#
+            + "escaped, too, above U+FFFF as a surrogate pair."),
+        .paragraph(
+          "\"--format csv\" prints one table (RFC 4180, UTF-8): a heading, the first column lk_record, the others in byte order "
+            + "of their names; an empty field is NULL, a quoted empty one the empty text; blobs, and texts that are not UTF-8, "
+            + "in base64; references as the record's name. Types are lost."),
+      ]),
+    Topic(
       name: "stores", summary: "where a household's data can be kept", title: "Stores",
       blocks: [
         .paragraph(

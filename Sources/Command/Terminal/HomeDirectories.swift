@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
 /// Where identity, keys, settings and state of this device are.
 struct HomeDirectories: Sendable, Equatable {
   /// Settings a person may edit.
@@ -10,13 +18,39 @@ struct HomeDirectories: Sendable, Equatable {
   ///
   /// - Throws: exit code 64 if none of these says where.
   init(option: String?) throws(CommandError) {
-    if let home = option ?? Environment.value("LATCHKEY_HOME") {
+    if let given = option ?? Environment.value("LATCHKEY_HOME") {
+      let home = given.hasPrefix("/") ? given : "\(HomeDirectories.current)/\(given)"
       config = home
       state = home
       return
     }
     config = try HomeDirectories.base("XDG_CONFIG_HOME", ".config")
     state = try HomeDirectories.base("XDG_STATE_HOME", ".local/state")
+  }
+
+  /// Makes the directories above ``state``, where there are none yet: a new account has no ~/.local.
+  ///
+  /// - Throws: exit code 1.
+  func makeParents() throws(CommandError) {
+    let parts = state.split(separator: "/", omittingEmptySubsequences: true).dropLast()
+    var path = state.hasPrefix("/") ? "/" : ""
+    for part in parts {
+      path += part + "/"
+      // For their owner alone, as the XDG specification asks for.
+      guard mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR || errno == EROFS else {
+        throw CommandError(
+          .other, "home-not-made",
+          "The directory \(path.quotedUnlessSecret) for keys and settings could not be made: "
+            + "\(String(cString: strerror(errno))).",
+          next: ["latchkey help files"])
+      }
+    }
+  }
+
+  private static var current: String {
+    guard let buffer = getcwd(nil, 0) else { return "." }
+    defer { free(buffer) }
+    return String(cString: buffer)
   }
 
   private static func base(_ variable: String, _ fallback: String) throws(CommandError) -> String {

@@ -11,6 +11,8 @@ enum SmallFile {
   /// Larger files are not what they are said to be.
   static let limit = 16 << 20
 
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
   /// - Parameter isSecret: refuses a file that others can read.
   /// - Throws: exit code 1, or 14 for a file that others can read.
   static func read(_ path: String, isSecret: Bool = false) throws(CommandError) -> [UInt8] {
@@ -37,22 +39,39 @@ enum SmallFile {
     return content
   }
 
-  /// Creates a file that only its owner can read, and that did not exist.
-  ///
-  /// - Throws: exit code 1; nothing is overwritten.
-  static func createSecret(_ path: String, _ text: String) throws(CommandError) {
-    let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard number >= 0 else {
-      let why = errno == EEXIST ? "it is there already, and is not overwritten" : reason()
-      throw CommandError(.other, "file-not-written", "Cannot write \(path.quotedUnlessSecret): \(why).")
+  /// A new file for a secret, which only its owner can read, made before the secret is: a secret that cannot be written
+  /// anywhere would be lost.
+  struct Reserved {
+    private let path: String
+    private let file: Descriptor
+
+    /// - Throws: exit code 1; nothing is overwritten.
+    init(_ path: String) throws(CommandError) {
+      let number = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+      guard number >= 0 else {
+        let why = errno == EEXIST ? "it is there already, and is not overwritten" : reason()
+        throw CommandError(.other, "file-not-written", "Cannot write \(path.quotedUnlessSecret): \(why).")
+      }
+      self.path = path
+      file = Descriptor(number: number)
     }
-    let file = Descriptor(number: number)
-    let isWritten = file.write(text)
-    let isClosed = close(number) == 0
-    guard isWritten, isClosed else {
-      let why = reason()
+
+    /// - Throws: exit code 1; the file is gone then.
+    func fill(_ text: String) throws(CommandError) {
+      let isWritten = file.write(text)
+      let isSynced = fsync(file.number) == 0 || errno == EINVAL || errno == EROFS
+      let isClosed = close(file.number) == 0
+      guard isWritten, isSynced, isClosed else {
+        let why = reason()
+        _ = unlink(path)
+        throw CommandError(.other, "file-not-written", "Cannot write \(path.quotedUnlessSecret): \(why).")
+      }
+    }
+
+    /// There is no secret after all.
+    func discard() {
+      file.closeFile()
       _ = unlink(path)
-      throw CommandError(.other, "file-not-written", "Cannot write \(path.quotedUnlessSecret): \(why).")
     }
   }
 

@@ -1,3 +1,6 @@
+import Latchkey
+import LatchkeyKeys
+
 extension Verbs {
   private static let role = Option.taking(
     "ROLE", .choice(["member", "reader", "owner"]), "role", "what they may do: member (default), reader or owner")
@@ -11,12 +14,25 @@ extension Verbs {
         + "offline. With --out it is written to a file and not shown."
     ],
     options: [.household, role, expires, .out],
-    exits: [.notAttached, .storeUnavailable, .notAMember],
+    exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .damageFound, .newerFormat],
     data: [
       Term("id", "the invite's id"), Term("link", "the link, unless --out is given"),
-      Term("file", "with --out, where it is"),
-      Term("expires", "when, as UTC time"), Term("role", "the role it gives"),
+      Term("file", "with --out, where it is"), Term("household", "its name"), Term("role", "the role it gives"),
+      Term("expires", "when, as UTC time"),
     ],
     examples: ["latchkey invite --role member --expires 24h", "latchkey invite --out ben.invite"],
-    body: .runs(unwired))
+    body: .runs { arguments, context throws(CommandError) in
+      try context.refuseDryRun("invite", "an invite is random")
+      let role: InviteRole =
+        switch arguments[role] {
+        case "reader": .reader
+        case "owner": .owner
+        default: .member
+        }
+      let milliseconds = arguments[expires].flatMap(Span.init).map { $0.seconds * 1000 } ?? 86_400_000
+      return try await InviteAnswer.make(out: arguments[.out], joining: "latchkey join --db FILE", context) {
+        () async throws(LatchkeyError) in
+        try await context.library.invite(household: arguments[.household], role: role, expiresIn: milliseconds)
+      }
+    })
 }

@@ -1,6 +1,9 @@
+import Latchkey
+import Synchronization
+
 extension Verbs {
   private static let db = Option.taking(
-    "DB", .database, "db", "the database file; made from the zone's schema if there is none")
+    "DB", .database, "db", "the database file: a new one, made from the zone's schema")
   private static let inviteFile = Option.taking(
     "FILE", .file, "invite-file", "read the invite from this file, which only you can read (default: standard input)")
   private static let personalStore = Option.taking(
@@ -16,6 +19,8 @@ extension Verbs {
         + "from the command line.",
       "With --name an identity is made if this device has none. An invite made by \"latchkey device add\" adds this device to "
         + "the person who made it, and needs no --db.",
+      "Before the store that the invite names is used for the first time, you are asked; --yes agrees, and so does --store, "
+        + "which says where the store is reached from here.",
     ],
     options: [
       db, inviteFile, .zone.saying("which zone of the household, if it has several"),
@@ -23,18 +28,92 @@ extension Verbs {
       .store.saying("where the household's store is reached from here"), template,
     ],
     exits: [
-      .unusableDatabase, .setAside, .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember,
-      .keyRefused,
-      .decisionNeeded, .newerFormat,
+      .unusableDatabase, .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
+      .decisionNeeded, .damageFound, .newerFormat,
     ],
     data: [
-      Term("household", "its name"), Term("zone", "the zone's name"), Term("role", "your role"),
-      Term("path", "the database file"), Term("received", "rows received"),
-      Term("parked", "rows that cannot be shown fully yet"),
+      Term("household", "its name"), Term("zone", "the zone's name; null without --db"),
+      Term("database", "the file; null without --db"), Term("rows", "rows received"),
+      Term(
+        "provisional",
+        "whether nobody has admitted this device yet: it reads, and what it writes counts for the others once one of their "
+          + "devices has synchronised"),
+      Term("warnings", "[{code, message}]"),
     ],
     examples: [
       "latchkey join --db budget.db --invite-file ben.invite",
       "latchkey join --db budget.db --name Ben --personal-store ~/latchkey < ben.invite",
     ],
-    body: .runs(unwired))
+    body: .runs { arguments, context throws(CommandError) in
+      try context.refuseDryRun("join", "that is in the household, which only those who join can read")
+      let link = try context.terminal.readSecret(
+        "the invite link", file: arguments[inviteFile],
+        next: ["latchkey join --invite-file FILE", "latchkey join < FILE"])
+      let options = JoinOptions(
+        database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
+        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[template])
+      if options.name != nil { try context.home.makeParents() }
+      let report = try await joined(link, options, context)
+      return answer(report)
+    })
+
+  private static func joined(
+    _ link: String, _ options: JoinOptions, _ context: Context
+  ) async throws(CommandError) -> JoinReport {
+    // Why the person did not agree: "no" is not the same as "nobody could be asked".
+    let refusal = Mutex<CommandError?>(nil)
+    do {
+      return try await context.library.join(link: link, options: options) { question in
+        do throws(CommandError) {
+          try ask(question, context)
+          context.terminal.progress.report(Progress.Step(phase: "joining", done: 0, total: nil, bytes: 0))
+          return true
+        } catch {
+          refusal.withLock { $0 = error }
+          return false
+        }
+      }
+    } catch {
+      if error.code == "store-not-agreed", let refusal = refusal.withLock({ $0 }), refusal.exit == .cancelled {
+        throw refusal
+      }
+      throw CommandError(error)
+    }
+  }
+
+  private static func ask(_ question: Question, _ context: Context) throws(CommandError) {
+    switch question {
+    case .useStore(let url):
+      try context.terminal.confirm(
+        [
+          "The household is kept in \(url).",
+          Line(.detail, "This device will read and write there; who holds that storage sees when, and how much."),
+        ],
+        "Use that store?", next: [])
+    }
+  }
+
+  private static func answer(_ report: JoinReport) -> Outcome {
+    let place = report.zone.flatMap { zone in report.database.map { (zone, $0) } }
+    var message = "Joined the household \(report.household)"
+    if let (zone, database) = place {
+      message += ": \(database) holds \(counted(report.rows, "row")) of the zone \(zone)"
+    }
+    var outcome = Outcome(
+      message + ".", .lines([Line(.done, message + ".")]),
+      data: [
+        "household": .text(report.household), "zone": .text(report.zone), "database": .text(report.database),
+        "rows": .count(report.rows), "provisional": .bool(report.isProvisional), "warnings": .warnings(report.warnings),
+      ])
+    outcome.notes = Line.warnings(report.warnings)
+    if report.isProvisional, !report.warnings.contains(where: { $0.code == "provisional" }) {
+      outcome.notes.append(
+        Line(
+          .warning,
+          "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synchronised."
+        ))
+    }
+    outcome.next = place.map { ["latchkey sync \($0.1.quotedForShell)"] } ?? ["latchkey attach NEW-FILE --zone ZONE"]
+    return outcome
+  }
 }

@@ -1,15 +1,79 @@
+import Latchkey
+
 extension Verbs {
   static let status = Verb(
     name: "status",
     summary: "how things stand: mode, household, what waits, what needs you",
-    details: ["Asks the file and this device only, never the store."],
+    details: [
+      "Asks the file and this device only, never the store. Without a file it shows every attached one, and ends with 3 if "
+        + "one of them cannot be read."
+    ],
     arguments: [Argument.database.optional],
-    exits: [.unusableDatabase, .notAttached, .databaseBusy],
+    exits: [.unusableDatabase, .setAside, .notAttached, .databaseBusy, .notAMember, .newerFormat],
     data: [
       Term(
         "databases",
         "[{path, zones: [{name, household, mode, epoch, last_acknowledged, last_heard: {device: time}, waiting, parked, "
-          + "warnings}]}], mode: personal, owner, participant or off")
+          + "warnings: [{code, message}]}]}], mode: personal, owner or participant; a file that cannot be read has no "
+          + "zones, but error: {code, message, next}"),
+      Term("decisions", "[]: what waits for a person to decide"),
     ],
-    body: .runs(unwired))
+    body: .runs { arguments, context throws(CommandError) in
+      let databases = try await context.performing { () async throws(LatchkeyError) in
+        try await context.library.status(arguments[.database])
+      }
+      let broken = databases.filter { $0.error != nil }
+      var outcome = Outcome(
+        databases.isEmpty ? "No database is attached." : "\(counted(databases.count, "database")) attached.",
+        .lines(databases.isEmpty ? ["No database is attached."] : databases.flatMap(lines)),
+        data: ["databases": .array(databases.map(json)), "decisions": []])
+      if databases.isEmpty { outcome.next = ["latchkey attach DB"] }
+      if !broken.isEmpty {
+        outcome.exit = .setAside
+        outcome.code = "unreadable"
+      }
+      return outcome
+    })
+
+  private static func lines(_ database: DatabaseStatus) -> [Line] {
+    var lines: [Line] = [Line(.none, database.path)]
+    if let error = database.error { lines.append(Line(.warning, error.message)) }
+    guard let zone = database.zone else { return lines }
+    lines.append(Line(.detail, "\(zone.name), household \(zone.household), \(zone.mode), epoch \(zone.epoch)"))
+    let acknowledged = zone.lastAcknowledged.map { Moment($0).shown } ?? "never"
+    lines.append(Line(.detail, "\(zone.waiting) waiting, \(zone.parked) parked; last acknowledged \(acknowledged)"))
+    if !zone.lastHeard.isEmpty {
+      let heard = zone.lastHeard.map { "\($0.device) \(Moment($0.time).shown)" }.joined(separator: ", ")
+      lines.append(Line(.detail, "last heard: \(heard)"))
+    }
+    return lines + Line.warnings(zone.warnings)
+  }
+
+  private static func json(_ database: DatabaseStatus) -> JSON {
+    let status: JSON = ["path": .text(database.path), "zones": .array(database.zone.map { [json($0)] } ?? [])]
+    guard let error = database.error else { return status }
+    return status.adding([
+      JSON.Member(
+        name: "error",
+        value: [
+          "code": .text(error.code), "message": .text(error.message), "next": .array(error.next.map(JSON.text)),
+        ])
+    ])
+  }
+
+  private static func json(_ zone: DatabaseStatus.Zone) -> JSON {
+    [
+      "name": .text(zone.name), "household": .text(zone.household), "mode": .text(zone.mode),
+      "epoch": .text(zone.epoch),
+      "last_acknowledged": zone.lastAcknowledged.map(JSON.moment) ?? .null, "last_heard": lastHeard(zone),
+      "waiting": .count(zone.waiting), "parked": .count(zone.parked), "warnings": .warnings(zone.warnings),
+    ]
+  }
+
+  /// By device name; devices of one name share a member, with the newest time.
+  private static func lastHeard(_ zone: DatabaseStatus.Zone) -> JSON {
+    var times: [String: Int64] = [:]
+    for (device, time) in zone.lastHeard { times[device] = max(time, times[device] ?? time) }
+    return .object(times.sorted { $0.key < $1.key }.map { JSON.Member(name: $0.key, value: .moment($0.value)) })
+  }
 }

@@ -1,0 +1,181 @@
+import LatchkeySQLite
+import LatchkeyTables
+
+/// A recipe: what an app's schema does not say about its tables, as a JSON file (`latchkey help recipes`).
+///
+/// Read strictly. A key that is not known is an error that names it and its line: a rule that is silently not applied
+/// would do harm only much later.
+struct Recipe {
+  let rules: Rules
+
+  /// - Parameter name: a file; recipes that are known by name do not exist yet.
+  /// - Throws: exit code 64 for what cannot be understood or is not in this version, 17 for a newer recipe, 1 if the file
+  ///   cannot be read.
+  init(named name: String) throws(CommandError) {
+    if !name.contains("/"), !name.contains("."), !SmallFile.exists(name) {
+      throw .usage(
+        "no-such-recipe", "There is no file \(name.quotedUnlessSecret), and this version knows no recipe by name.",
+        next: ["latchkey help recipes"])
+    }
+    try self.init(parsing: try SmallFile.read(name), file: name)
+  }
+
+  /// - Parameter file: for messages.
+  init(parsing bytes: [UInt8], file: String) throws(CommandError) {
+    let json: JSON
+    do { json = try JSON(parsing: bytes) } catch {
+      throw .usage(
+        "bad-recipe", "\(file.printable), line \(error.line), column \(error.column): \(error.reason).",
+        next: ["latchkey help recipes"])
+    }
+    rules = try RecipeReader(file: file).rules(json)
+  }
+}
+
+/// Walks through a recipe's JSON.
+private struct RecipeReader {
+  let file: String
+
+  /// Part of the format, and not of this version.
+  private static let later: Set<String> = [
+    "dedup", "prefer", "owned_by", "attribute", "renamed", "together", "unit", "additive", "lookup", "apply_when",
+    "singleton", "by",
+  ]
+
+  func rules(_ json: JSON) throws(CommandError) -> Rules {
+    let members = try object(json, "the recipe", line: 1)
+    guard let versionMember = members.first(where: { $0.name == "v" }) else {
+      throw mistake(1, "\"v\" is missing: a recipe says which version of the format it is in (\"v\": 1)")
+    }
+    guard let version = versionMember.value.integer, version >= 1 else {
+      throw mistake(versionMember.line, "\"v\" is a version of the format: 1")
+    }
+    guard version == 1 else {
+      throw CommandError(
+        .newerFormat, "newer-recipe",
+        "\(file.printable) is a recipe of version \(version); this latchkey reads version 1.",
+        next: ["update latchkey"])
+    }
+    var rules = Rules()
+    for member in members {
+      switch member.name {
+      case "v": continue
+      case "name":
+        guard member.value.text != nil else { throw mistake(member.line, "\"name\" is a text") }
+      case "tables":
+        for table in try object(member.value, "\"tables\"", line: member.line) {
+          rules.tables[table.name] = try tableRules(table)
+        }
+      default: throw unknown(member, in: "a recipe")
+      }
+    }
+    return rules
+  }
+
+  private func tableRules(_ table: JSON.Member) throws(CommandError) -> TableRules {
+    if let word = table.value.text {
+      if word == "local" { return TableRules(isLocal: true) }
+      if RecipeReader.later.contains(word) { throw notYet(word, table.line) }
+      throw mistake(table.line, "the table \(quoted(table.name)) cannot be \(quoted(word)): the word is \"local\"")
+    }
+    var rules = TableRules()
+    for member in try object(table.value, "the table \(quoted(table.name))", line: table.line) {
+      switch member.name {
+      case "identity": rules.identity = try identity(member)
+      case "references":
+        for reference in try object(member.value, "\"references\"", line: member.line) {
+          rules.references[reference.name] = try self.reference(reference)
+        }
+      case "local_columns": rules.localColumns = try names(member)
+      case "compress":
+        guard case .bool(let isOn) = member.value else { throw mistake(member.line, "\"compress\" is true or false") }
+        rules.compress = isOn
+      default: throw unknown(member, in: "a table")
+      }
+    }
+    return rules
+  }
+
+  private func identity(_ member: JSON.Member) throws(CommandError) -> LatchkeyTables.Identity {
+    switch member.value {
+    case .text("generated"): return .generated
+    case .text("primaryKey"): return .primaryKey
+    case .array: return .columns(try names(member))
+    default: throw mistake(member.line, "\"identity\" is \"generated\", \"primaryKey\" or a list of columns")
+    }
+  }
+
+  private func reference(_ member: JSON.Member) throws(CommandError) -> ReferenceRule {
+    if let table = member.value.text { return ReferenceRule(table: table) }
+    let what = "the reference \(quoted(member.name))"
+    let parts = try object(member.value, what, line: member.line)
+    // A reference whose target is named by another column.
+    if let by = parts.first(where: { $0.name == "by" }) { throw notYet("by", by.line) }
+    guard let to = parts.first(where: { $0.name == "to" }) else {
+      throw mistake(member.line, "\(what) does not say which table it goes \"to\"")
+    }
+    guard let table = to.value.text else { throw mistake(to.line, "\"to\" is the name of a table") }
+    var rule = ReferenceRule(table: table)
+    for part in parts {
+      switch part.name {
+      case "to": continue
+      case "on_delete":
+        guard let action = part.value.text.flatMap(DeleteAction.init(rawValue:)) else {
+          throw mistake(part.line, "\"on_delete\" is \"cascade\", \"null\" or \"keep\"")
+        }
+        rule.onDelete = action
+      case "none": rule.none = try values(part)
+      default: throw unknown(part, in: "a reference")
+      }
+    }
+    return rule
+  }
+
+  private func values(_ member: JSON.Member) throws(CommandError) -> [SQLiteValue] {
+    var values: [SQLiteValue] = []
+    for element in member.value.array ?? [.null] {
+      switch element {
+      case .integer(let value): values.append(.integer(value))
+      case .text(let value): values.append(SQLiteValue(value))
+      case .real(let value): values.append(.real(value))
+      case .null, .bool, .array, .object: throw mistake(member.line, "\"none\" is a list of numbers and texts")
+      }
+    }
+    return values
+  }
+
+  private func names(_ member: JSON.Member) throws(CommandError) -> [String] {
+    let names = member.value.array?.compactMap(\.text) ?? []
+    guard !names.isEmpty, names.count == member.value.array?.count else {
+      throw mistake(member.line, "\(quoted(member.name)) is a list of columns' names")
+    }
+    return names
+  }
+
+  private func object(_ json: JSON, _ what: String, line: Int?) throws(CommandError) -> [JSON.Member] {
+    guard case .object(let members) = json else { throw mistake(line, "\(what) is an object") }
+    return members
+  }
+
+  // MARK: Mistakes
+
+  private func unknown(_ member: JSON.Member, in place: String) -> CommandError {
+    if RecipeReader.later.contains(member.name) { return notYet(member.name, member.line) }
+    return mistake(member.line, "\(place) has no key \(quoted(member.name))")
+  }
+
+  private func notYet(_ name: String, _ line: Int?) -> CommandError {
+    CommandError(
+      .usage, "recipe-not-supported",
+      "\(place(line)): this version cannot do \(quoted(name)) yet. Nothing was changed.",
+      next: ["latchkey help recipes"])
+  }
+
+  private func mistake(_ line: Int?, _ reason: String) -> CommandError {
+    .usage("bad-recipe", "\(place(line)): \(reason). Nothing was changed.", next: ["latchkey help recipes"])
+  }
+
+  private func place(_ line: Int?) -> String { "\(file.printable), line \(line ?? 1)" }
+
+  private func quoted(_ name: String) -> String { "\"\(name.printable)\"" }
+}

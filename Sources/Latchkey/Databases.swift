@@ -1,0 +1,287 @@
+internal import LatchkeyEncoding
+internal import LatchkeyEngine
+internal import LatchkeyKeys
+internal import LatchkeyLog
+internal import LatchkeyRecords
+internal import LatchkeyStorage
+public import LatchkeyTables
+
+extension Home {
+  // MARK: Attach and detach
+
+  /// Looks at a database and says what would become of each table. Reads only: not one byte of the file changes.
+  ///
+  /// - Parameters:
+  ///   - tables: only these; nil for all that can sync.
+  public nonisolated func survey(
+    _ path: String, rules: Rules = .none, tables: [String]? = nil
+  ) throws(LatchkeyError) -> Survey {
+    do { return try Replica.survey(path: absolute(path), rules: rules, tables: tables) } catch {
+      throw LatchkeyError(error, database: path)
+    }
+  }
+
+  /// Attaches a database: capture triggers and Latchkey's tables are added to the file, nothing else in it changes. Works
+  /// offline; the rows are pushed by the next ``sync(_:untilSettled:progress:)``.
+  ///
+  /// If there is no file and the person's private household has an open zone of that name, the file is made from it: a second
+  /// device's way to the same database.
+  ///
+  /// - Parameters:
+  ///   - zone: the zone's name; the file's name without its extension if nil.
+  ///   - tables: only these; nil for all that can sync.
+  /// - Returns: the verdict on each table.
+  /// - Throws: ``LatchkeyError``: `database`, `notAttached` (no identity yet), `busy`, `decision`, `usage`.
+  @discardableResult
+  public func attach(
+    _ path: String, zone: String? = nil, rules: Rules = .none, tables: [String]? = nil, template: String? = nil
+  ) async throws(LatchkeyError) -> Survey {
+    let path = absolute(path)
+    return try await reporting(database: path) {
+      let name = zone ?? defaultZoneName(path)
+      try checkName(name, "zone name")
+      let membership = try privateMembership()
+      if fileExists(path), let bound = try binding(path) {
+        guard bound.household == membership.id, zone == nil || zone == bound.zoneName else {
+          throw TablesError.alreadyAttachedElsewhere
+        }
+        let survey = try Replica.attach(path: path, rules: rules, tables: tables, zone: bound)
+        try remember(path)
+        return survey
+      }
+      let open = try state(of: membership.id).roster.state.zones.first { $0.name == name && $0.closing == nil }
+      if !fileExists(path) {
+        guard let open else { throw TablesError.missingFile(path: path) }
+        let access = try await openStore(of: membership)
+        _ = try await fill(path, membership: membership, access: access, zone: open.id, name: name, template: template)
+        return try Replica.survey(path: path, rules: rules, tables: tables)
+      }
+      // Everything that can be wrong with the file is found before anything is written anywhere.
+      _ = try Replica.survey(path: path, rules: rules, tables: tables)
+      if let open, try await isUsed(open.id, membership) {
+        throw LatchkeyError(
+          .decision, "zone-exists",
+          "Your private household has a zone \(name) with rows of its own already, and the rows of two files are not paired by this version.",
+          next: [
+            "latchkey attach NEW-FILE --zone \(name)   (makes a new file from that zone)",
+            "latchkey attach \(path) --zone OTHER-NAME   (syncs this file apart from it)",
+          ])
+      }
+      let id: ZoneID
+      if let open {
+        id = open.id
+      } else {
+        id = newZone()
+        try write([.zone(id, name: name)], into: membership)
+      }
+      let survey = try Replica.attach(
+        path: path, rules: rules, tables: tables, zone: try newBinding(membership, id, name))
+      try remember(path)
+      return survey
+    }
+  }
+
+  /// Takes Latchkey's tables and triggers out of the file. Rows stay, the schema is as before, the store and other devices
+  /// are not touched.
+  public func detach(_ path: String) throws(LatchkeyError) {
+    let path = absolute(path)
+    do {
+      try Replica.detach(path: path)
+      try forget(path)
+    } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  func newZone() -> ZoneID {
+    var random = world.random()
+    return ZoneID(random.bytes(16)) ?? ZoneID(raw: Bytes16(high: 0, low: 1))
+  }
+
+  func newBinding(_ membership: Membership, _ zone: ZoneID, _ name: String) throws -> ZoneBinding {
+    var random = world.random()
+    return ZoneBinding(
+      household: membership.id, zone: zone, zoneName: name,
+      origin: Origin(device: try contents().device.id, incarnation: newIncarnation(&random)),
+      digestKey: try digestKey(membership, zone))
+  }
+
+  /// Made from the first epoch's key, so it does not change with epochs (format §9).
+  func digestKey(_ membership: Membership, _ zone: ZoneID) throws -> [UInt8] {
+    let first = try contents()[membership.id]?.epochKeys.first ?? membership.keys
+    return first.digestKey(zone: zone)
+  }
+
+  private func defaultZoneName(_ path: String) -> String {
+    let file = lastComponent(path)
+    guard let dot = file.lastIndex(of: "."), dot != file.startIndex else { return file }
+    return String(file[..<dot])
+  }
+
+  func binding(_ path: String) throws -> ZoneBinding? { try Replica.binding(path: path) }
+
+  /// Whether anybody has written into a zone, by the store's listing.
+  private func isUsed(_ zone: ZoneID, _ membership: Membership) async throws -> Bool {
+    let access = try await openStore(of: membership)
+    return try await !access.list(membership.keys.prefix(zone) + "/h/").isEmpty
+  }
+
+  /// Makes a new file and fills it from a zone, beside its final place first: whoever sees the file sees it whole.
+  func fill(
+    _ path: String, membership: Membership, access: StoreAccess, zone: ZoneID, name: String, template: String?
+  ) async throws -> (rows: Int, warnings: [Warning]) {
+    guard !fileExists(path) else { throw TablesError.fileExists(path: path) }
+    let temporary = path + ".latchkey-joining"
+    for suffix in ["", "-wal", "-shm", "-journal"] { removeFile(temporary + suffix) }
+    let binding = try newBinding(membership, zone, name)
+    if let template {
+      try Replica.adoptTemplate(absolute(template), to: temporary, zone: binding)
+    } else {
+      try Replica.createEmpty(path: temporary, zone: binding, createsTables: true)
+    }
+    do {
+      var rows = 0
+      var report = SyncReport()
+      do {
+        let replica = try Replica(path: temporary)
+        for _ in 0..<64 {
+          let round = try await self.round(membership, access: access, replica: replica)
+          rows += round.received
+          report.note(round)
+          if let closing = round.closed { throw try zoneEnded(closing, name) }
+          if round.received == 0 { break }
+        }
+      }
+      let code = publishFile(temporary, as: path)
+      if code != 0 { throw LatchkeyError(.busy, "cannot-write", "\(path) could not be made (error \(code)).") }
+      try remember(path)
+      return (rows, report.warnings)
+    } catch {
+      for suffix in ["", "-wal", "-shm", "-journal"] { removeFile(temporary + suffix) }
+      throw error
+    }
+  }
+
+  // MARK: Sync
+
+  /// One round: pull, apply, push. Safe to call at any time, to interrupt at any point, and from several processes.
+  ///
+  /// - Parameters:
+  ///   - path: an attached database; nil for all of them.
+  ///   - untilSettled: repeat until nothing more comes or goes.
+  ///   - progress: called between rounds.
+  /// - Throws: ``LatchkeyError`` of any kind. What was received before is kept.
+  public func sync(
+    _ path: String? = nil, untilSettled: Bool = false, progress: (@Sendable (SyncReport) -> Void)? = nil
+  ) async throws(LatchkeyError) -> SyncReport {
+    try await reporting(database: path) {
+      _ = try contents()
+      var report = SyncReport()
+      var synced: Set<HouseholdID> = []
+      for path in try path.map({ [absolute($0)] }) ?? databases() {
+        synced.formUnion(try await sync(database: path, untilSettled: untilSettled, into: &report, progress: progress))
+      }
+      if path == nil {
+        for membership in try memberships() where !synced.contains(membership.id) {
+          let access = try await openStore(of: membership)
+          report.note(try await round(membership, access: access))
+          report.add(access.counts.snapshot)
+        }
+      }
+      return report
+    }
+  }
+
+  private func sync(
+    database path: String, untilSettled: Bool, into report: inout SyncReport,
+    progress: (@Sendable (SyncReport) -> Void)?
+  ) async throws -> Set<HouseholdID> {
+    let replica = try Replica(path: path)
+    try remember(path)
+    var membership = try self.membership(of: replica.binding.household)
+    var seen: Set<HouseholdID> = [membership.id]
+    var access = try await openStore(of: membership)
+    defer { report.add(access.counts.snapshot) }
+    try takeOver(replica, membership, into: &report)
+    try await resumeSharing(replica, membership, access, into: &report)
+    for _ in 0..<(untilSettled ? 50 : 1) {
+      let round = try await self.round(membership, access: access, replica: replica)
+      report.note(round)
+      if let closing = round.closed {
+        guard let successor = try await follow(closing, replica: replica) else {
+          throw try zoneEnded(closing, replica.binding.zoneName)
+        }
+        report.add(access.counts.snapshot)
+        membership = successor
+        seen.insert(membership.id)
+        access = try await openStore(of: membership)
+        report.note(try await self.round(membership, access: access, replica: replica))
+      }
+      if membership.isPrivate { try await alignOwnDevices(membership, access: access) }
+      progress?(report)
+      if round.received == 0, round.sent == 0, round.admitted.isEmpty, round.closed == nil { break }
+    }
+    let counts = try replica.counts()
+    report.waiting += counts.reduce(0) { $0 + $1.waiting }
+    report.parked += counts.reduce(0) { $0 + $1.parked }
+    if report.sent > 0 { try replica.transaction { try replica.setValue("acknowledged", time(world.now())) } }
+    return seen
+  }
+
+  /// A file that another device attached was copied here: this device goes on with it under an origin of its own, and publishes
+  /// what only the copy may hold. Nothing is ever signed under the other device's name.
+  private func takeOver(_ replica: Replica, _ membership: Membership, into report: inout SyncReport) throws {
+    let bound = replica.binding
+    guard bound.origin.device != (try contents().device.id) else { return }
+    var performer = try performer(replica, membership)
+    try performer.publish(
+      under: try newBinding(membership, bound.zone, bound.zoneName), keys: membership.keys, household: membership.id,
+      rosterHeads: try state(of: membership.id).roster.heads)
+    report.warnings.append(
+      Warning(
+        code: "copied-file",
+        message: "The file was attached by another device and copied here: it goes on as this device's own."))
+  }
+
+  private func time(_ milliseconds: Int64) -> [UInt8] {
+    var w = CBORWriter()
+    w.int(milliseconds)
+    return w.bytes
+  }
+
+  /// A zone that ended takes its rows nowhere: they stay in the file.
+  func zoneEnded(_ closing: CloseZone, _ name: String) throws -> LatchkeyError {
+    switch closing.reason {
+    case .moved:
+      LatchkeyError(
+        .membership, "zone-moved",
+        "The zone \(name) moved into a household that this device is not in. The rows in the file stay.",
+        next: ["ask for an invite, then: latchkey join --db FILE"])
+    case .unshared:
+      LatchkeyError(
+        .membership, "zone-unshared", "The zone \(name) is not shared any more. The rows in the file stay.",
+        next: ["latchkey detach FILE"])
+    case .deleted:
+      LatchkeyError(
+        .membership, "zone-deleted", "The zone \(name) was deleted by its owner. The rows in the file stay.",
+        next: ["latchkey detach FILE"])
+    }
+  }
+
+  // MARK: The list of attached databases
+
+  private var listPath: String { directory + "/databases" }
+
+  /// Absolute paths of the databases that were attached or joined from this directory.
+  public func databases() throws(LatchkeyError) -> [String] {
+    do { return try readLines(listPath) } catch { throw LatchkeyError(error) }
+  }
+
+  func remember(_ path: String) throws {
+    let known = try readLines(listPath)
+    if !known.contains(path) { try replaceLines(listPath, known + [path]) }
+  }
+
+  func forget(_ path: String) throws {
+    let known = try readLines(listPath)
+    if known.contains(path) { try replaceLines(listPath, known.filter { $0 != path }) }
+  }
+}

@@ -1,0 +1,194 @@
+public import LatchkeyEncoding
+internal import LatchkeyEngine
+internal import LatchkeyKeys
+internal import LatchkeyLog
+public import LatchkeyRecords
+internal import LatchkeySQLite
+internal import LatchkeyStorage
+public import LatchkeyTables
+
+extension Home {
+  // MARK: Databases
+
+  /// How attached databases stand; all of them if `path` is nil. Reads local state only.
+  public func status(_ path: String? = nil) throws(LatchkeyError) -> [DatabaseStatus] {
+    do {
+      _ = try contents()
+      if let path { return [DatabaseStatus(path: absolute(path), zone: try zoneStatus(absolute(path)), error: nil)] }
+      return try databases().map { path in
+        do { return DatabaseStatus(path: path, zone: try zoneStatus(path), error: nil) } catch {
+          return DatabaseStatus(path: path, zone: nil, error: LatchkeyError(error, database: path))
+        }
+      }
+    } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  private func zoneStatus(_ path: String) throws -> DatabaseStatus.Zone {
+    let replica = try Replica(path: path, mode: .readOnly)
+    let membership = try membership(of: replica.binding.household)
+    let state = try state(of: membership.id)
+    let roster = state.roster.state
+    let counts = try replica.counts()
+    let belief =
+      try replica.value(DatabasePerformer.Key.belief(replica.binding.zone)).map { try Belief(decoding: $0) } ?? Belief()
+    var heard: [DeviceID: UInt64] = [:]
+    for (origin, author) in belief.authors { heard[origin.device] = max(heard[origin.device] ?? 0, author.hlc) }
+    var acknowledged: Int64?
+    if let bytes = try replica.value("acknowledged") {
+      var r = CBORReader(bytes)
+      acknowledged = try r.int()
+    }
+    return DatabaseStatus.Zone(
+      name: replica.binding.zoneName, household: membership.name, mode: try mode(membership),
+      epoch: membership.keys.epoch.short, lastAcknowledged: acknowledged,
+      lastHeard: heard.sorted { $0.key < $1.key }.map {
+        (roster.device($0.key)?.name ?? $0.key.short, Int64($0.value >> 16))
+      },
+      waiting: counts.reduce(0) { $0 + $1.waiting }, parked: counts.reduce(0) { $0 + $1.parked },
+      warnings: try standingWarnings(replica, membership, roster))
+  }
+
+  private func standingWarnings(_ replica: Replica, _ membership: Membership, _ roster: RosterState) throws -> [Warning]
+  {
+    var warnings: [Warning] = []
+    if roster.device(try contents().device.id) == nil {
+      warnings.append(
+        Warning(
+          code: "provisional",
+          message:
+            "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."
+        ))
+    }
+    if try Sharing.load(replica) != nil {
+      warnings.append(
+        Warning(code: "sharing-unfinished", message: "Sharing is not finished: the next sync goes on with it."))
+    }
+    if let closing = roster.zone(replica.binding.zone)?.closing {
+      warnings.append(Warning(code: "zone-closed", message: try zoneEnded(closing, replica.binding.zoneName).message))
+    }
+    for alarm in roster.alarms { warnings.append(Warning(alarm)) }
+    return warnings
+  }
+
+  /// `personal`, `owner` or `participant`.
+  private func mode(_ membership: Membership) throws -> String {
+    if membership.isPrivate { return "personal" }
+    return try state(of: membership.id).roster.role(of: contents().device.id) == .owner ? "owner" : "participant"
+  }
+
+  /// Counts per table, with digests that are equal on two devices iff they hold the same records.
+  public func counts(_ path: String) throws(LatchkeyError) -> CountsReport {
+    let path = absolute(path)
+    do {
+      let replica = try Replica(path: path, mode: .readOnly)
+      let membership = try membership(of: replica.binding.household)
+      return CountsReport(
+        zone: replica.binding.zoneName, household: membership.name, mode: try mode(membership),
+        digest: replica.digest.description, tables: try replica.counts())
+    } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  /// What is known of one row: each field's value, author and time, and why it waits if it does.
+  ///
+  /// - Parameter key: the row's key as text; the parts of a composite key joined by `,`.
+  public func explain(_ path: String, table: String, key: String) throws(LatchkeyError) -> Explanation {
+    let path = absolute(path)
+    do {
+      let replica = try Replica(path: path, mode: .readOnly)
+      for candidate in Self.keys(from: key) {
+        if let found = try replica.explain(table: table, key: candidate) { return found }
+      }
+      throw LatchkeyError(
+        .usage, "no-such-row",
+        "The table \(table) has no row with the key \(key) that Latchkey knows. A new row is known after the next sync.",
+        next: ["latchkey sync \(path)"])
+    } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  /// What a key written as text may mean: an integer first, where it looks like one.
+  private static func keys(from text: String) -> [[SQLiteValue]] {
+    func values(_ parts: [String]) -> [[SQLiteValue]] {
+      parts.reduce([[]]) { keys, part in
+        let meanings = Int64(part).map { [SQLiteValue.integer($0), SQLiteValue(part)] } ?? [SQLiteValue(part)]
+        return keys.flatMap { key in meanings.map { key + [$0] } }
+      }
+    }
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    return values([text]) + (parts.count > 1 && parts.count <= 4 ? values(parts) : [])
+  }
+
+  /// Who a device is, for showing authors: its name and its person's; nil if no household of this device knows it.
+  public func deviceNames() throws(LatchkeyError) -> [String: (device: String, person: String)] {
+    do {
+      var names: [String: (device: String, person: String)] = [:]
+      for membership in try memberships() {
+        let roster = try state(of: membership.id).roster.state
+        for device in roster.devices {
+          names[device.id.description] = (device.name, roster.person(device.person)?.name ?? "")
+        }
+      }
+      return names
+    } catch { throw LatchkeyError(error) }
+  }
+
+  /// All live records in the order of table and record name, values as they travel: references by record name.
+  public nonisolated func export(
+    _ path: String,
+    _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
+  ) throws(LatchkeyError) {
+    let path = absolute(path)
+    do { try Replica(path: path, mode: .readOnly).export(body) } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  // MARK: People and keys
+
+  /// Who is in a household.
+  public func members(household name: String? = nil) throws(LatchkeyError) -> MembersReport {
+    do {
+      let membership = try membership(named: name)
+      let roster = try state(of: membership.id).roster.state
+      let contents = try contents()
+      let me = roster.device(contents.device.id)?.person ?? contents.person
+      return MembersReport(
+        household: membership.name,
+        members: roster.people.map { person in
+          MembersReport.Member(
+            name: person.name, id: person.id.description, role: person.role.name, status: "active",
+            you: person.id == me,
+            devices: roster.devices.filter { $0.person == person.id }.map {
+              MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
+            })
+        })
+    } catch { throw LatchkeyError(error) }
+  }
+
+  /// This person's own devices.
+  public func devices() throws(LatchkeyError) -> [MembersReport.Device] {
+    do {
+      let contents = try contents()
+      guard let own = try memberships().first(where: \.isPrivate) else {
+        return [MembersReport.Device(name: contents.deviceName, id: contents.device.id.description, isThis: true)]
+      }
+      return try state(of: own.id).roster.state.devices.map {
+        MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
+      }
+    } catch { throw LatchkeyError(error) }
+  }
+
+  /// Public facts about this device's keys.
+  public func keys() throws(LatchkeyError) -> KeyReport {
+    do {
+      let contents = try contents()
+      return KeyReport(
+        person: contents.person.description, device: contents.device.id.description,
+        households: try memberships().map { membership in
+          let heads = try state(of: membership.id).roster.heads
+          let digits = hex(Roster.checkpoint(heads).bytes.prefix(20))
+          let groups = stride(from: 0, to: 40, by: 4).map { String(digits.dropFirst($0).prefix(4)) }
+          return KeyReport.Household(
+            name: membership.name, id: membership.id.description, epoch: membership.keys.epoch.short,
+            fingerprint: groups)
+        })
+    } catch { throw LatchkeyError(error) }
+  }
+}

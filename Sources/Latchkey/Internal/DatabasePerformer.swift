@@ -1,0 +1,213 @@
+package import LatchkeyEncoding
+package import LatchkeyEngine
+package import LatchkeyKeys
+package import LatchkeyLog
+internal import LatchkeyRecords
+package import LatchkeyTables
+
+/// Performs the engine's database effects on one attached file, each in one transaction.
+///
+/// Synchronous, and the only code that knows both the log and the tables; the simulator runs it as it is.
+package struct DatabasePerformer {
+  package let replica: Replica
+  package private(set) var household: HouseholdID
+  package private(set) var zone: ZoneID
+  package private(set) var keys: EpochKeys
+  package let device: DeviceKeys
+  /// The ends of the roster as this device knows it, cited by what it writes.
+  package var rosterHeads: [EntryHash]
+  package let now: Int64
+  /// About how many rows ``DatabaseRequest/seal`` stamps in one transaction.
+  package var stampLimit = 20_000
+  private var random: any RandomSource & Sendable
+
+  package init(
+    replica: Replica, household: HouseholdID, zone: ZoneID, keys: EpochKeys, device: DeviceKeys,
+    rosterHeads: [EntryHash], now: Int64, random: any RandomSource & Sendable
+  ) {
+    self.replica = replica
+    self.household = household
+    self.zone = zone
+    self.keys = keys
+    self.device = device
+    self.rosterHeads = rosterHeads
+    self.now = now
+    self.random = random
+  }
+
+  /// Where the protocol's own state lies among the database's values.
+  package enum Key {
+    package static func belief(_ zone: ZoneID) -> String { "belief/\(zone)" }
+    package static func log(_ zone: ZoneID) -> String { "log/\(zone)" }
+  }
+
+  /// - Throws: ``TablesError``, `LogError`, `EnvelopeError`; nothing is changed then.
+  package mutating func perform(_ request: DatabaseRequest) throws -> DatabaseReply {
+    switch request {
+    case .load:
+      return .loaded(belief: try belief(), own: try ownLog())
+    case .apply(let groups, let origin, let author):
+      return try writing { performer, log in
+        let incoming = groups.map {
+          IncomingGroup(
+            zone: $0.zone, origin: $0.origin, hlc: HLC(rawValue: $0.hlc), tie: $0.tie, sequence: $0.firstSequence,
+            payloads: $0.payloads)
+        }
+        let report = try performer.replica.apply(incoming, now: performer.now) { group in
+          performer.append(group, to: &log)
+        }
+        var belief = try performer.belief()
+        belief.authors[origin] = author
+        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
+        return .applied(rows: report.applied)
+      }
+    case .seal:
+      return try writing { performer, log in
+        let report = try performer.replica.stamp(now: performer.now, limit: performer.stampLimit) { group in
+          performer.append(group, to: &log)
+        }
+        // Groups that were stamped ahead of this clock are merged when their time has come, whether or not others come.
+        var released = 0
+        let now = performer.now
+        if !report.more, try performer.replica.heldGroups().contains(where: { $0.due <= now }) {
+          released = try performer.replica.apply([], now: now) { group in performer.append(group, to: &log) }.applied
+        }
+        return .sealed(rows: report.rows, released: released, more: report.more)
+      }
+    case .outbox:
+      return .outbox(
+        try replica.outbox(zone: zone).compactMap { item in
+          ObjectName(item.name).map { LatchkeyEngine.OutboxItem(id: item.id, name: $0) }
+        })
+    case .acknowledge(let item):
+      return .acknowledged(
+        rows: try replica.transaction {
+          let rows = try replica.rowsInOutbox(item.id)
+          try replica.acknowledge(item.id)
+          return rows
+        })
+    case .renew:
+      var binding = replica.binding
+      guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else {
+        throw EngineError.outOfOrder("randomness")
+      }
+      binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
+      try publish(under: binding, keys: keys, household: household, rosterHeads: rosterHeads)
+      return .loaded(belief: try belief(), own: try ownLog())
+    case .supersededHeads:
+      guard let log = try ownLog() else { return .superseded([]) }
+      return .superseded(
+        log.superseded(now: now).map { keys.headName(zone: zone, origin: log.origin, counter: $0) })
+    case .forgetHeads(let names):
+      try replica.transaction {
+        guard var log = try ownLog() else { return }
+        log.forget(heads: names.compactMap { HeadName($0)?.counter })
+        try replica.setValue(Key.log(zone), log.encoded())
+      }
+      return .done
+    }
+  }
+
+  /// The bytes of a stored object, always the same ones.
+  package mutating func bytes(of item: LatchkeyEngine.OutboxItem) throws -> [UInt8] {
+    guard let bytes = try replica.outboxBytes(item.id) else {
+      throw EngineError.outOfOrder("an object that was acknowledged")
+    }
+    #if LATCHKEY_MUTATIONS
+      if Mutation.isOn(.resendReseal), let kind: ObjectKind = HeadName(item.name) == nil ? .segment : .head {
+        let place = keys.place(kind, zone: zone, name: item.name)
+        let content = try Envelope.open(bytes, at: place, key: keys.zoneKey(zone))
+        return try Envelope.seal(content, at: place, key: keys.zoneKey(zone), nonce: EnvelopeNonce(&random))
+      }
+    #endif
+    return bytes
+  }
+
+  /// Puts the file under another zone or origin, and publishes everything it holds there, with the stamps and authors it has: sharing,
+  /// following a zone that moved, going on after a log was given up. One transaction. From then on this value works for the new place.
+  ///
+  /// What was captured is stamped first: a carried cell must have the stamp of the value that it carries.
+  package mutating func publish(
+    under binding: ZoneBinding, keys newKeys: EpochKeys, household newHousehold: HouseholdID,
+    rosterHeads heads: [EntryHash]
+  ) throws {
+    try replica.transaction {
+      if zone == binding.zone {
+        // The given-up log ends where it was when it was given up: what is stamped now belongs to the new one.
+        var belief = try belief()
+        if let log = try ownLog(), log.lastHash != nil { belief.authors[log.origin] = log.asBelieved(keys: keys) }
+        try replica.setValue(Key.belief(zone), belief.encoded())
+        try replica.setValue(Key.log(zone), nil)
+      } else {
+        while try stampAll() {}
+      }
+      try replica.discardOutbox(zone: zone)
+      try replica.rebind(to: binding)
+      (household, zone, keys, rosterHeads) = (newHousehold, binding.zone, newKeys, heads)
+      while try stampAll() {}
+      _ = try writing { performer, log in
+        try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+      }
+    }
+  }
+
+  /// - Returns: whether more is waiting.
+  private mutating func stampAll() throws -> Bool {
+    try writing { performer, log in
+      try performer.replica.stamp(now: performer.now) { group in performer.append(group, to: &log) }.more
+    }
+  }
+
+  package func belief() throws -> Belief {
+    try replica.value(Key.belief(zone)).map { try Belief(decoding: $0) } ?? Belief()
+  }
+
+  package func ownLog() throws -> OwnLog? {
+    try replica.value(Key.log(zone)).map { try OwnLog(decoding: $0) }
+  }
+
+  /// One transaction in which groups may be written: what was appended is sealed, and stored with the log, before it ends.
+  private mutating func writing<T>(_ body: (inout Self, inout OwnLog) throws -> T) throws -> T {
+    var performer = self
+    let result = try replica.transaction {
+      var log =
+        try performer.ownLog()
+        ?? OwnLog(
+          household: performer.household, epoch: performer.keys.epoch, zone: performer.zone,
+          origin: performer.replica.binding.origin)
+      performer.written = []
+      let result = try body(&performer, &log)
+      if log.hasUnsealed { try performer.seal(&log) }
+      return result
+    }
+    random = performer.random
+    return result
+  }
+
+  /// Rows by table of each group appended in this transaction, with its last sequence.
+  private var written: [(sequence: UInt64, rows: [(table: String, count: Int)])] = []
+
+  private mutating func append(_ group: PendingGroup, to log: inout OwnLog) -> UInt64 {
+    let (tie, _) = log.append(
+      parts: group.parts.map { ($0.bytes, $0.compress) }, hlc: group.hlc.rawValue, rosterHeads: rosterHeads,
+      signing: device.signing)
+    written.append((log.lastSequence, group.rowsByTable))
+    return tie
+  }
+
+  private mutating func seal(_ log: inout OwnLog) throws {
+    let facts = HeadFacts(
+      vector: try belief().vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: replica.digest,
+      unapplied: try replica.heldGroups().map { ($0.origin, $0.sequence) })
+    let objects = try log.seal(facts, keys: keys, signing: device.signing, now: now, random: &random)
+    for object in objects {
+      // A row is safe once the head that makes its entry findable is: segments alone are not enough.
+      let isHead = HeadName(object.name) != nil
+      let rows = isHead ? written.flatMap(\.rows) : []
+      try replica.enqueue(
+        household: household, zone: zone, name: object.name.text, bytes: object.bytes, sequence: object.sequence,
+        rows: rows)
+    }
+    try replica.setValue(Key.log(zone), log.encoded())
+  }
+}

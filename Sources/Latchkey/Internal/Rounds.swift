@@ -1,0 +1,78 @@
+internal import LatchkeyEncoding
+internal import LatchkeyEngine
+internal import LatchkeyKeys
+internal import LatchkeyLog
+internal import LatchkeyStorage
+internal import LatchkeyTables
+
+extension Home {
+  /// Runs one round: performs what the engine asks, one effect after the other.
+  ///
+  /// - Parameters:
+  ///   - replica: the attached database whose zone is to be brought up to date; nil for the roster alone.
+  func round(_ membership: Membership, access: StoreAccess, replica: Replica? = nil) async throws -> RoundReport {
+    var tries = 0
+    while true {
+      do { return try await attemptRound(membership, access: access, replica: replica) } catch is Overtaken {
+        tries += 1
+        if tries == 8 {
+          throw LatchkeyError(
+            .busy, "home-busy", "Other processes keep syncing the same household.", next: ["run it again"])
+        }
+      }
+    }
+  }
+
+  private func put(_ name: ObjectName, _ bytes: [UInt8], _ access: StoreAccess) async throws -> Event {
+    do throws(StorageError) { try await access.store.put(name, bytes) } catch {
+      if error.cause == .alreadyExists { return .collided }
+      throw error
+    }
+    return .put
+  }
+
+  private func attemptRound(_ membership: Membership, access: StoreAccess, replica: Replica?) async throws
+    -> RoundReport
+  {
+    let contents = try contents()
+    let now = world.now()
+    var kept = try state(of: membership.id)
+    var engine = SyncRound(
+      state: kept, zone: replica?.binding.zone, device: contents.device, keys: membership.keys, now: now,
+      random: world.random())
+    var performer = try replica.map { try self.performer($0, membership, now: now) }
+    var event = Event.start
+    while true {
+      try Task.checkCancellation()
+      switch try engine.step(event) {
+      case .get(let names): event = .got(try await access.get(names))
+      case .list(let prefix): event = .listed(try await access.list(prefix))
+      case .put(let name, let bytes):
+        event = try await put(name, bytes, access)
+      case .send(let name, let item):
+        guard let bytes = try performer?.bytes(of: item) else { throw EngineError.outOfOrder("send") }
+        event = try await put(name, bytes, access)
+      case .delete(let names):
+        for name in names { try await access.store.delete(name) }
+        event = .deleted
+      case .keep(let state):
+        try keep(state, after: kept)
+        kept = state
+        event = .kept
+      case .database(let request):
+        performer?.rosterHeads = engine.household.roster.heads
+        guard let reply = try performer?.perform(request) else { throw EngineError.outOfOrder("database") }
+        event = .database(reply)
+      case .finish(let report):
+        return report
+      }
+    }
+  }
+
+  func performer(_ replica: Replica, _ membership: Membership, now: Int64? = nil) throws -> DatabasePerformer {
+    DatabasePerformer(
+      replica: replica, household: membership.id, zone: replica.binding.zone, keys: membership.keys,
+      device: try contents().device, rosterHeads: try state(of: membership.id).roster.heads, now: now ?? world.now(),
+      random: world.random())
+  }
+}

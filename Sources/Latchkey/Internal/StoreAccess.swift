@@ -1,0 +1,76 @@
+internal import LatchkeyEncoding
+internal import LatchkeyEngine
+internal import LatchkeyKeys
+internal import LatchkeyStorage
+
+/// A household's store, opened: with retries, and every request counted.
+struct StoreAccess: Sendable {
+  let store: any ObjectStore
+  let counts: RequestCounts
+  let locator: Locator
+
+  /// Objects fetched at the same time.
+  static let atOnce = 4
+
+  /// Makes the place a store if it is empty; refuses a place that holds something else.
+  func claimMarker(_ world: World) async throws {
+    switch try await StoreMarker.read(store) {
+    case .store: return
+    case .absent(empty: true):
+      var random = world.random()
+      guard let id = StoreID(random.bytes(16)) else { return }
+      _ = try await StoreMarker.create(in: store, id: id)
+    case .absent(empty: false):
+      throw LatchkeyError(
+        .store, "store-marker-missing",
+        "\(locator.text) holds objects, but no Latchkey marker: the marker was lost, or the place belongs to something else.",
+        next: [
+          "choose an empty place", "if it is a household's store, restore the object latchkey-store from a backup",
+        ])
+    case .newerFormat(let version):
+      throw LatchkeyError(
+        .newer, "newer-store", "\(locator.text) was made by a newer version of Latchkey (format \(version)).",
+        next: ["update latchkey"])
+    case .notAStore:
+      throw LatchkeyError(
+        .store, "not-a-store", "\(locator.text) holds a file latchkey-store that is not a store's marker.")
+    }
+  }
+
+  /// Whole objects by name; absent ones are left out.
+  func get(_ names: [ObjectName]) async throws -> [ObjectName: [UInt8]] {
+    var out: [ObjectName: [UInt8]] = [:]
+    try await withThrowingTaskGroup(of: (ObjectName, [UInt8]?).self) { group in
+      var waiting = names[...]
+      func start() {
+        guard let name = waiting.popFirst() else { return }
+        group.addTask {
+          do throws(StorageError) { return (name, try await store.get(name)) } catch {
+            if error.cause == .notFound { return (name, nil) }
+            throw error
+          }
+        }
+      }
+      for _ in 0..<Self.atOnce { start() }
+      while let (name, bytes) = try await group.next() {
+        out[name] = bytes
+        start()
+      }
+    }
+    return out
+  }
+
+  func list(_ prefix: String) async throws -> [ObjectName] { try await store.listAll(prefix: prefix).map(\.name) }
+}
+
+extension Home {
+  func openStore(_ locator: Locator, mode: OpenMode = .existing) async throws -> StoreAccess {
+    let counts = RequestCounts()
+    let opened = try await stores.open(locator, mode)
+    return StoreAccess(store: RetryingStore(CountingStore(opened, counts: counts)), counts: counts, locator: locator)
+  }
+
+  func openStore(of membership: Membership) async throws -> StoreAccess {
+    try await openStore(stores.locator(membership.locator, relativeTo: base))
+  }
+}

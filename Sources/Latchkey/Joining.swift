@@ -1,0 +1,385 @@
+internal import LatchkeyEncoding
+internal import LatchkeyEngine
+internal import LatchkeyKeyring
+public import LatchkeyKeys
+internal import LatchkeyLog
+internal import LatchkeyStorage
+internal import LatchkeyTables
+
+/// What joining takes besides the link.
+public struct JoinOptions: Sendable {
+  /// Where the zone's rows go: a file that does not exist yet. Nil to join without a database.
+  public var database: String?
+  /// Which zone, where the household has several.
+  public var zone: String?
+  /// Makes an identity of that name if there is none.
+  public var name: String?
+  /// This device's name; the host's if nil.
+  public var device: String?
+  /// Where the new identity's private household is kept; none is made if nil.
+  public var personalStore: String?
+  /// Where the household's store is reached from here, if not where the invite says.
+  public var store: String?
+  /// A file made by the app, where the zone's description is not enough to make the tables.
+  public var template: String?
+
+  public init(
+    database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil,
+    personalStore: String? = nil,
+    store: String? = nil, template: String? = nil
+  ) {
+    self.database = database
+    self.zone = zone
+    self.name = name
+    self.device = device
+    self.personalStore = personalStore
+    self.store = store
+    self.template = template
+  }
+}
+
+/// Something that only a person may answer.
+public enum Question: Sendable, Equatable {
+  /// May the store that the invite names be used from this device?
+  case useStore(url: String)
+}
+
+extension Home {
+  // MARK: Inviting
+
+  /// Opens an invite to a household. Whoever has the link can join with it, once, until it expires; this device need not be
+  /// online then.
+  ///
+  /// - Parameters:
+  ///   - household: its name; nil for the only shared one.
+  ///   - role: what the newcomer may do.
+  ///   - milliseconds: how long the link can be used, one minute to one year.
+  public func invite(
+    household: String?, role: InviteRole = .member, expiresIn milliseconds: Int64 = 86_400_000
+  ) async throws(LatchkeyError) -> Invite {
+    try await reporting {
+      guard role != .mine else {
+        throw LatchkeyError(.usage, "bad-role", "A device of your own is added with `latchkey device add`.")
+      }
+      return try await open(role, in: try membership(named: household), expiresIn: milliseconds)
+    }
+  }
+
+  /// Opens an invite for another device of this person, to the private household and through it to all others.
+  public func addDevice(expiresIn milliseconds: Int64 = 600_000) async throws(LatchkeyError) -> Invite {
+    try await reporting { try await open(.mine, in: try privateMembership(), expiresIn: milliseconds) }
+  }
+
+  private func open(_ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64) async throws -> Invite
+  {
+    guard (60_000...31_622_400_000).contains(milliseconds) else {
+      throw LatchkeyError(.usage, "bad-expiry", "An invite is good for one minute to one year.")
+    }
+    let access = try await openStore(of: membership)
+    _ = try await round(membership, access: access)
+    var random = world.random()
+    let secret = InviteSecret(&random)
+    let keys = secret.keys
+    guard let id = InviteID(random.bytes(16)), let seal = membership.keys.key.seal(to: keys.boxKey.publicKey) else {
+      throw LatchkeyError(.other, "unexpected", "No invite key could be made.")
+    }
+    let expires = world.now() + milliseconds
+    let terms = OpenInvite(
+      id: id, claimKey: keys.claimKey.publicKey, boxKey: keys.boxKey.publicKey, role: role, expiry: UInt64(expires))
+    let state = try write([.openInvite(terms)], into: membership)
+    // The roster first: the link's checkpoint must be what the store already shows.
+    _ = try await round(membership, access: access)
+    let roster = state.roster.state
+    let blob = InviteBlob(
+      household: membership.id, epoch: membership.keys.epoch, invite: id, seal: seal, rosterHeads: state.roster.heads,
+      householdName: membership.name, inviterName: try contents().personName, role: role, expiry: UInt64(expires),
+      zones: roster.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
+    let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
+    try await access.store.put(keys.objectName, object)
+    let link = InviteLink(
+      secret: secret, household: membership.id, checkpoint: Roster.checkpoint(state.roster.heads),
+      locator: membership.locator,
+      expiry: UInt64(expires), role: role)
+    return Invite(id: id.description, link: link.text, household: membership.name, role: role.name, expires: expires)
+  }
+
+  // MARK: Joining
+
+  /// Joins a household with a link, and fills a new database from its zone.
+  ///
+  /// Works while nobody else is online: this device reads at once; what it writes counts for the others once one of their devices
+  /// has admitted it, which happens by itself at that device's next sync. Calling it again with the same link goes on where it stopped.
+  ///
+  /// - Parameters:
+  ///   - link: as `invite` gave it.
+  ///   - agree: asked before the store that the invite names is used for the first time.
+  /// - Throws: ``LatchkeyError`` of kind `key` (wrong, damaged, expired, used or revoked link), `store`, `decision` (not
+  ///   agreed, several zones), `usage`, `database`. Nothing is changed then, except that an identity asked for by `name` may have been made.
+  public func join(
+    link text: String, options: JoinOptions, agree: @Sendable (Question) async -> Bool
+  ) async throws(LatchkeyError) -> JoinReport {
+    try await reporting(database: options.database) {
+      let link: InviteLink
+      do throws(LinkError) { link = try InviteLink(parsing: text) } catch { throw LatchkeyError(link: error) }
+      if link.expiry < UInt64(max(world.now(), 0)) {
+        throw LatchkeyError(
+          .key, "link-expired", "The invite has expired, or this device's clock is wrong.",
+          next: ["ask for a new invite"])
+      }
+      let database = options.database.map(absolute)
+      let isFilled = try database.map { try self.isFilled($0, from: link.household) } ?? false
+      if let template = options.template, !fileExists(absolute(template)) {
+        throw TablesError.missingFile(path: template)
+      }
+      let url = try stores.locator(options.store ?? link.locator, relativeTo: base)
+      if options.store == nil, try contentsIfAny()?.households.contains(where: { $0.locator == url.text }) != true {
+        guard await agree(.useStore(url: url.text)) else {
+          throw LatchkeyError(
+            .decision, "store-not-agreed",
+            "The invite's store is \(url.text), and nobody on this device has agreed to use it. Nothing was changed.",
+            next: ["run it again with --yes, or with --store URL if the store is reached elsewhere from here"])
+        }
+      }
+      let access = try await openStore(url)
+      try await requireStore(access)
+      let blob = try await readBlob(link, access)
+      guard let keys = blob.open(with: link.secret.keys) else {
+        throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
+      }
+      if try contentsIfAny()?[keys.household] == nil {
+        // Everything that can be wrong with the invite is found before anything is kept or written.
+        let shown = try await look(keys, access)
+        let invite = try check(shown, link, blob)
+        try await ensureIdentity(for: link.role, options)
+        try await adopt(keys, name: blob.householdName, isPrivate: link.role == .mine, locator: url.text, store: access)
+        try claim(invite, shown, keys, link)
+      }
+      let membership = try membership(of: keys.household)
+      let report = try await round(membership, access: access)
+      if link.role == .mine { try await alignOwnDevices(membership, access: access) }
+      var rows = 0
+      var warnings: [Warning] = []
+      var zoneName: String?
+      if let database, isFilled {
+        zoneName = try binding(database)?.zoneName
+      } else if let database {
+        let zone = try chooseZone(options.zone, membership)
+        zoneName = zone.name
+        (rows, warnings) = try await fill(
+          database, membership: membership, access: access, zone: zone.id, name: zone.name, template: options.template)
+      }
+      return JoinReport(
+        household: membership.name, zone: zoneName, database: database, rows: rows, isProvisional: report.isProvisional,
+        warnings: warnings)
+    }
+  }
+
+  /// Whether an earlier call with the same invite made the file already. Any other file is refused.
+  private func isFilled(_ path: String, from household: HouseholdID) throws -> Bool {
+    guard fileExists(path) else { return false }
+    if let bound = try binding(path) {
+      if bound.household == household, try contentsIfAny()?.device.id == bound.origin.device { return true }
+      throw LatchkeyError(
+        .usage, "attached-already", "\(path) is attached already, to the zone \(bound.zoneName).",
+        next: ["latchkey sync \(path)"])
+    }
+    throw LatchkeyError(
+      .decision, "file-exists",
+      "\(path) exists, and this version does not pair the rows of a file with a household's. Nothing was changed.",
+      next: ["choose a path where nothing is", "move \(path) away first"])
+  }
+
+  private func requireStore(_ access: StoreAccess) async throws {
+    switch try await StoreMarker.read(access.store) {
+    case .store: return
+    case .absent: throw EngineError.storeMissing
+    case .newerFormat: throw EngineError.badMarker("of a newer version")
+    case .notAStore: throw EngineError.badMarker("not a store's marker")
+    }
+  }
+
+  private func readBlob(_ link: InviteLink, _ access: StoreAccess) async throws -> InviteBlob {
+    let keys = link.secret.keys
+    guard let object = try await access.get([keys.objectName])[keys.objectName] else {
+      throw LatchkeyError(
+        .key, "link-unknown",
+        "The store holds no such invite: it was withdrawn, or the household is kept in another store.",
+        next: ["check the store's URL (--store)", "ask for a new invite"])
+    }
+    let blob: InviteBlob
+    do {
+      blob = try InviteBlob(decoding: try Envelope.open(object, at: keys.place, key: keys.blobKey))
+    } catch {
+      if case EnvelopeError.newer = error {
+        throw LatchkeyError(
+          .newer, "newer-invite", "The invite was made by a newer version.", next: ["update latchkey"])
+      }
+      throw LatchkeyError(
+        .damage, "damaged-invite", "The invite in the store is damaged: \(error).", next: ["ask for a new invite"])
+    }
+    guard blob.belongs(to: link) else {
+      throw LatchkeyError(
+        .damage, "forged-invite", "The invite in the store is not the one that the link was made for.")
+    }
+    return blob
+  }
+
+  private func ensureIdentity(for role: InviteRole, _ options: JoinOptions) async throws {
+    let device = options.device ?? hostName()
+    try checkName(device, "device name")
+    if let existing = try contentsIfAny() {
+      if role == .mine, existing.households.contains(where: \.isPrivate) {
+        throw LatchkeyError(
+          .usage, "identity-exists",
+          "This device has an identity of its own, with a private household: \(existing.personName). One device is one person's.",
+          next: ["use another --home DIR"])
+      }
+      return
+    }
+    if role == .mine {
+      // Named after the person once its roster is read.
+      try createIdentity(name: options.name ?? device, device: device)
+      return
+    }
+    guard let name = options.name else { throw LatchkeyError.noIdentity }
+    try checkName(name, "name")
+    if let store = options.personalStore {
+      try await initialize(name: name, device: device, store: store)
+    } else {
+      try createIdentity(name: name, device: device)
+    }
+  }
+
+  /// Reads the roster as a stranger who holds the key, keeping and writing nothing.
+  private func look(_ keys: EpochKeys, _ access: StoreAccess) async throws -> HouseholdState {
+    var random = world.random()
+    let stranger = DeviceKeys(&random)
+    guard let genesis = try await findGenesis(keys, access) else { throw LatchkeyError.noGenesis }
+    let origin = Origin(device: stranger.id, incarnation: newIncarnation(&random))
+    let state = try HouseholdState(household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin)
+    var engine = SyncRound(
+      state: state, zone: nil, device: stranger, keys: keys, now: world.now(), random: world.random())
+    var event = Event.start
+    while true {
+      switch try engine.step(event) {
+      case .get(let names): event = .got(try await access.get(names))
+      case .list(let prefix): event = .listed(try await access.list(prefix))
+      case .keep: event = .kept
+      case .finish: return engine.household
+      case .put, .send, .delete, .database: throw EngineError.outOfOrder("a stranger writes nothing")
+      }
+    }
+  }
+
+  /// Checks what the store shows against the link.
+  private func check(_ state: HouseholdState, _ link: InviteLink, _ blob: InviteBlob) throws -> RosterState.Invite {
+    guard blob.rosterHeads.allSatisfy(state.roster.contains) else {
+      throw LatchkeyError(
+        .damage, "behind-checkpoint",
+        "The store shows an older roster than the invite was made from: it was rolled back, or has not caught up.",
+        next: ["try again later", "tell the person who invited you"])
+    }
+    let roster = state.roster.state
+    guard let invite = roster.invites.first(where: { $0.terms.claimKey == link.secret.keys.claimKey.publicKey }),
+      roster.isPrivate == (link.role == .mine)
+    else { throw LatchkeyError(.damage, "forged-invite", "The household's roster does not hold this invite.") }
+    switch invite.status(now: UInt64(max(world.now(), 0))) {
+    case .open: return invite
+    case .used: throw LatchkeyError(.key, "link-used", "The invite was used already.", next: ["ask for a new invite"])
+    case .revoked:
+      throw LatchkeyError(.key, "link-revoked", "The invite was withdrawn.", next: ["ask for a new invite"])
+    case .expired: throw LatchkeyError(.key, "link-expired", "The invite has expired.", next: ["ask for a new invite"])
+    }
+  }
+
+  /// Puts this device's claim into the outbox; it is sent with the next round.
+  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ keys: EpochKeys, _ link: InviteLink)
+    throws
+  {
+    let claim = try makeClaim(try contents(), invite, shown, keys, link)
+    var random = world.random()
+    let name = claim.name(keys)
+    let object = try Envelope.seal(
+      claim.bytes, at: keys.place(.claim, zone: .roster, name: name), key: keys.zoneKey(.roster),
+      nonce: EnvelopeNonce(&random))
+    let former = try state(of: keys.household)
+    var state = former
+    state.enqueue(SealedObject(name: name, bytes: object, sequence: 0))
+    try keep(state, after: former)
+  }
+
+  private func makeClaim(
+    _ contents: KeyringContents, _ invite: RosterState.Invite, _ state: HouseholdState, _ keys: EpochKeys,
+    _ link: InviteLink
+  ) throws -> Claim {
+    let claimKey = link.secret.keys.claimKey
+    guard link.role == .mine else {
+      return Claim(
+        household: keys.household, invite: invite.terms.id, chain: contents.chain, personName: contents.personName,
+        deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)
+    }
+    // The device that opened the invite is the one that will complete this one's certificate.
+    let opener = state.roster.entries.first { $0.hash == invite.opened }?.origin.device
+    guard let opener, let device = state.roster.state.device(opener) else {
+      throw LatchkeyError(
+        .key, "link-unknown", "The device that made the invite is not in the roster any more.", next: ["make a new one"]
+      )
+    }
+    let person = state.roster.state.person(device.person)?.name ?? contents.personName
+    if person != contents.personName { try keyring.update { $0.personName = person } }
+    let request = Certificate(request: contents.device, person: device.person, signer: opener)
+    return Claim(
+      household: keys.household, invite: invite.terms.id, joining: device.chain, request: request, personName: person,
+      deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)
+  }
+
+  private func chooseZone(_ name: String?, _ membership: Membership) throws -> RosterState.Zone {
+    let open = try state(of: membership.id).roster.state.zones.filter { $0.closing == nil }
+    let matches = name.map { name in open.filter { $0.name == name } } ?? open
+    if matches.count == 1 { return matches[0] }
+    let names = open.map(\.name).joined(separator: ", ")
+    throw LatchkeyError(
+      .usage, matches.isEmpty ? "no-such-zone" : "which-zone",
+      matches.isEmpty
+        ? "The household \(membership.name) has no open zone\(name.map { " \($0)" } ?? ""). Open ones: \(names.isEmpty ? "none" : names)."
+        : "The household \(membership.name) has several zones: \(names). Say which with --zone.",
+      next: open.map { "--zone \($0.name)" })
+  }
+}
+
+extension LatchkeyError {
+  init(link error: LinkError) {
+    switch error {
+    case .notALink:
+      self.init(
+        .key, "not-a-link", "That is not an invite: a link begins with latchkey://join#.",
+        next: ["paste the whole link as it was sent"])
+    case .damaged:
+      self.init(
+        .key, "link-damaged", "The link is cut off or mistyped: its checksum does not fit. Nothing was tried with it.",
+        next: ["paste the whole link as it was sent"])
+    case .newer: self.init(.newer, "newer-link", "The link was made by a newer version.", next: ["update latchkey"])
+    }
+  }
+}
+
+extension InviteRole {
+  var name: String {
+    switch self {
+    case .mine: "mine"
+    case .reader: "reader"
+    case .member: "member"
+    case .owner: "owner"
+    }
+  }
+}
+
+extension Role {
+  var name: String {
+    switch self {
+    case .reader: "reader"
+    case .member: "member"
+    case .owner: "owner"
+    }
+  }
+}

@@ -1,0 +1,229 @@
+import Foundation
+import Latchkey
+import LatchkeyKeys
+import LatchkeyTables
+import Testing
+
+@Suite("The main job: two people, two devices, one folder")
+struct MainJobTests {
+  @Test("a database is shared and joined, and both sides hold the same")
+  func shareAndJoin() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    #expect(try place.rows("a.db", budgetDump) == place.rows("b.db", budgetDump))
+    let (a, b) = (try await ana.counts(place.path("a.db")), try await ben.counts(place.path("b.db")))
+    #expect(a.digest == b.digest && a.tables == b.tables)
+    #expect(a.mode == "owner" && b.mode == "participant")
+    let members = try await ben.members(household: "Smith")
+    #expect(members.members.map(\.name).sorted() == ["Ana", "Ben"])
+    #expect(members.members.filter(\.you).map(\.name) == ["Ben"])
+  }
+
+  @Test(
+    "offline inserts with the same integer key are both kept; different fields both survive; the later edit of a field wins"
+  )
+  func offlineEdits() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try place.run(
+      "a.db",
+      "INSERT INTO entries VALUES (4, 1, 1, 'from ana'); UPDATE entries SET note = 'ana' WHERE id = 1; UPDATE accounts SET name = 'Early' WHERE id = 2"
+    )
+    try await Task.sleep(for: .milliseconds(20))
+    try place.run(
+      "b.db",
+      "INSERT INTO entries VALUES (4, 2, 2, 'from ben'); UPDATE entries SET cents = 7 WHERE id = 1; UPDATE accounts SET name = 'Late' WHERE id = 2"
+    )
+    try await settle(place, ana, ben)
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(rows == (try place.rows("b.db", budgetDump)))
+    for row in ["Joint|1|from ana", "Late|2|from ben", "Joint|7|ana"] { #expect(rows.contains(row)) }
+  }
+
+  @Test("a second sync with nothing to do writes nothing and deletes nothing, on both sides, and reads no object")
+  func quiet() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try await settle(place, ana, ben)
+    for (home, file) in [(ana, "a.db"), (ben, "b.db")] {
+      let report = try await home.sync(place.path(file))
+      #expect(report.requests.put == 0 && report.requests.delete == 0 && report.requests.get == 0)
+      #expect(report.requests.list == 2 && report.waiting == 0 && report.parked == 0 && report.warnings.isEmpty)
+    }
+  }
+
+  @Test("one changed row is one object up, and one down")
+  func smallChange() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try await settle(place, ana, ben)
+    try place.run("a.db", "UPDATE entries SET note = 'changed' WHERE id = 2")
+    let up = try await ana.sync(place.path("a.db"))
+    #expect(up.requests.put == 1 && up.sent == 1 && up.bytesUp <= 8192)
+    let down = try await ben.sync(place.path("b.db"))
+    #expect(down.requests.get == 1 && down.received == 1 && down.requests.put == 0)
+  }
+
+  @Test("a link works once, and not after it has expired; a wrong one changes nothing")
+  func links() async throws {
+    let place = try Place()
+    let (ana, _) = try await household(place)
+    let invite = try await ana.invite(household: "Smith", expiresIn: 60_000)
+    let carl = place.home("carl")
+    func join(_ link: String, _ home: Home, _ file: String) async -> String {
+      do {
+        _ = try await home.join(link: link, options: JoinOptions(database: place.path(file), name: "Carl", device: "x"))
+        { _ in true }
+        return "joined"
+      } catch { return error.code }
+    }
+    let altered = String(invite.link.dropLast(6)) + "AAAAAA"
+    #expect(await join(altered, carl, "c.db") == "link-damaged")
+    #expect(await join(String(invite.link.dropLast(9)), carl, "c.db") == "link-damaged")
+    #expect(await join("latchkey://join", carl, "c.db") == "not-a-link")
+    #expect(await join(invite.link, carl, "a.db") == "attached-already")
+    #expect(!FileManager.default.fileExists(atPath: place.path("carl")))
+    place.clock.advance(61_000)
+    #expect(await join(invite.link, carl, "c.db") == "link-expired")
+    let second = try await ana.invite(household: "Smith")
+    #expect(await join(second.link, carl, "c.db") == "joined")
+    _ = try await ana.sync(place.path("a.db"))
+    #expect(await join(second.link, place.home("dora"), "d.db") == "link-used")
+    #expect(try await ana.members().members.count == 3)
+  }
+
+  @Test("a store that is gone, emptied or exchanged stops the sync with a reason, and nothing is taken for deleted")
+  func lostStore() async throws {
+    let place = try Place()
+    let (ana, _) = try await household(place)
+    let before = try place.rows("a.db", budgetDump)
+    func code() async -> String {
+      do {
+        _ = try await ana.sync(place.path("a.db"))
+        return "synced"
+      } catch { return error.code }
+    }
+    try FileManager.default.moveItem(atPath: place.root + "/store", toPath: place.root + "/away")
+    #expect(await code() == "store-missing")
+    try FileManager.default.createDirectory(atPath: place.root + "/store", withIntermediateDirectories: true)
+    #expect(await code() == "store-missing")
+    _ = try await place.home("other").initialize(name: "Other", device: nil, store: place.store)
+    #expect(await code() == "other-store")
+    try FileManager.default.removeItem(atPath: place.root + "/store")
+    try FileManager.default.moveItem(atPath: place.root + "/away", toPath: place.root + "/store")
+    #expect(await code() == "synced")
+    #expect(try place.rows("a.db", budgetDump) == before)
+  }
+
+  @Test("sharing keeps every row and its author, and leaves nothing of the private zone in the store")
+  func sharingCleansUp() async throws {
+    let place = try Place()
+    let ana = place.home("ana")
+    try place.run("a.db", budgetSchema)
+    try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+    try await ana.attach(place.path("a.db"), zone: "Budget")
+    let empty = place.objects()
+    _ = try await ana.sync(place.path("a.db"))
+    let own = place.objects().subtracting(empty)
+    _ = try await ana.share(place.path("a.db"), household: "Smith")
+    let left = own.intersection(place.objects())
+    // Roster heads of the private household stay; the zone's head and segments go.
+    #expect(left.allSatisfy { !$0.contains("/l/") })
+    let explanation = try await ana.explain(place.path("a.db"), table: "accounts", key: "1")
+    #expect(explanation.isLive && explanation.isShown)
+  }
+
+  @Test("a device of one's own joins the private household and follows when a file is shared")
+  func ownDevices() async throws {
+    let place = try Place()
+    let laptop = place.home("laptop")
+    let phone = place.home("phone")
+    try place.run("a.db", budgetSchema)
+    try await laptop.initialize(name: "Ana", device: "laptop", store: place.store)
+    try await laptop.attach(place.path("a.db"), zone: "Budget")
+    _ = try await laptop.sync(place.path("a.db"))
+    let invite = try await laptop.addDevice()
+    let joined = try await phone.join(
+      link: invite.link, options: JoinOptions(database: place.path("p.db"), device: "phone")
+    ) { _ in true }
+    #expect(joined.rows == 5)
+    #expect(try await laptop.sync(place.path("a.db")).warnings.map(\.code) == ["admitted"])
+    try place.run("p.db", "INSERT INTO entries VALUES (9, 1, 9, 'phone')")
+    _ = try await phone.sync(place.path("p.db"))
+    _ = try await laptop.sync(place.path("a.db"))
+    #expect(try place.rows("a.db", budgetDump) == place.rows("p.db", budgetDump))
+    #expect(try await laptop.devices().map(\.name).sorted() == ["laptop", "phone"])
+    #expect(try await phone.identity().name == "Ana")
+
+    // Written on the phone before it knows that the laptop shares.
+    try place.run("p.db", "INSERT INTO entries VALUES (10, 2, 10, 'late')")
+    _ = try await laptop.share(place.path("a.db"), household: "Smith")
+    _ = try await laptop.sync()
+    _ = try await phone.sync(place.path("p.db"))
+    _ = try await laptop.sync(place.path("a.db"))
+    _ = try await phone.sync(place.path("p.db"))
+    #expect(try place.rows("a.db", budgetDump) == place.rows("p.db", budgetDump))
+    #expect(try await phone.counts(place.path("p.db")).household == "Smith")
+    #expect(try await phone.counts(place.path("p.db")).digest == (try await laptop.counts(place.path("a.db")).digest))
+  }
+
+  @Test("a restored backup of the file goes on under a new incarnation: nothing forks, nothing is lost")
+  func restoredBackup() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try await settle(place, ana, ben)
+    try FileManager.default.copyItem(atPath: place.path("a.db"), toPath: place.path("backup.db"))
+    try place.run("a.db", "INSERT INTO entries VALUES (20, 1, 20, 'after the backup')")
+    _ = try await ana.sync(place.path("a.db"))
+    _ = try await ben.sync(place.path("b.db"))
+    try FileManager.default.removeItem(atPath: place.path("a.db"))
+    try FileManager.default.moveItem(atPath: place.path("backup.db"), toPath: place.path("a.db"))
+    try place.run("a.db", "INSERT INTO entries VALUES (20, 2, 21, 'in the restored file')")
+    let report = try await ana.sync(place.path("a.db"))
+    #expect(report.warnings.map(\.code) == ["not-mine"])
+    try await settle(place, ana, ben)
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(rows == (try place.rows("b.db", budgetDump)))
+    #expect(rows.contains("Joint|20|after the backup") && rows.contains { $0.hasSuffix("in the restored file") })
+    #expect(try await ben.sync(place.path("b.db")).warnings.isEmpty)
+  }
+
+  @Test("detach gives the file back as it was")
+  func detach() async throws {
+    let place = try Place()
+    try place.run("a.db", budgetSchema)
+    let before = try place.rows("a.db", "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2")
+    let ana = place.home("ana")
+    try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+    try await ana.attach(place.path("a.db"))
+    _ = try await ana.sync(place.path("a.db"))
+    try await ana.detach(place.path("a.db"))
+    #expect(try place.rows("a.db", "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2") == before)
+    #expect(try await ana.databases().isEmpty)
+  }
+}
+
+@Suite("A file that was copied")
+struct CopiedFileTests {
+  @Test("to another person's device of the household goes on as that device's own, and both stay alike")
+  func copiedToAnotherDevice() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try FileManager.default.copyItem(atPath: place.path("a.db"), toPath: place.path("copy.db"))
+    let report = try await ben.sync(place.path("copy.db"))
+    #expect(report.warnings.map(\.code) == ["copied-file"])
+    try place.run("copy.db", "INSERT INTO entries VALUES (31, 2, 31, 'in the copy')")
+    for _ in 0..<3 {
+      _ = try await ana.sync(place.path("a.db"))
+      _ = try await ben.sync(place.path("copy.db"))
+      _ = try await ben.sync(place.path("b.db"))
+    }
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(try place.rows("copy.db", budgetDump) == rows)
+    #expect(try place.rows("b.db", budgetDump) == rows)
+    #expect(rows.contains { $0.hasSuffix("in the copy") })
+    for (home, file) in [(ana, "a.db"), (ben, "b.db"), (ben, "copy.db")] {
+      #expect(try await home.sync(place.path(file)).warnings.isEmpty)
+    }
+  }
+}

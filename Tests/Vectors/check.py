@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Checks the frozen vectors with code of its own: a second reading of docs/format.md sections 1 to 4 and 8.
+
+CBOR, BLAKE2b inputs, names, padding and envelopes are written out here; libsodium is used for the curves and ciphers only.
+Prints what was checked and exits 1 at the first difference.
+"""
+import base64
+import ctypes
+import hashlib
+import importlib.util
+import json
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+spec = importlib.util.spec_from_file_location("hostile", os.path.join(HERE, "make-hostile.py"))
+hostile = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(hostile)
+h, cbor, sodium = hostile.h, hostile.cbor, hostile.sodium
+unhex = bytes.fromhex
+DIGITS = "0123456789abcdefghijklmnopqrstuv"
+ROSTER = bytes(16)
+
+
+def load(name):
+    with open(os.path.join(HERE, name)) as f:
+        return json.load(f)
+
+
+def base32(data):
+    bits = len(data) * 8
+    fill = -bits % 5
+    number = int.from_bytes(data, "big") << fill
+    return "".join(DIGITS[number >> s & 31] for s in range(bits + fill - 5, -1, -5))
+
+
+def counter(number):
+    return "".join(DIGITS[number >> s & 31] for s in range(60, -1, -5))
+
+
+def sharded(kind, tag):
+    text = base32(tag)
+    return f"{kind}/{text[:2]}/{text[2:]}"
+
+
+def decode(data, at=0):
+    """One CBOR value of the kinds that this format uses; returns it and where it ends."""
+    major, low = data[at] >> 5, data[at] & 31
+    at += 1
+    if major == 7:
+        return {20: False, 21: True, 22: None}[low], at
+    n = low
+    if low >= 24:
+        width = 1 << (low - 24)
+        n = int.from_bytes(data[at:at + width], "big")
+        at += width
+    if major == 0:
+        return n, at
+    if major == 2:
+        return data[at:at + n], at + n
+    if major == 3:
+        return data[at:at + n].decode(), at + n
+    assert major == 4
+    items = []
+    for _ in range(n):
+        item, at = decode(data, at)
+        items.append(item)
+    return items, at
+
+
+def whole(data):
+    value, end = decode(data)
+    assert end == len(data), "trailing bytes"
+    return value
+
+
+def buffers(function, sizes, *arguments):
+    out = [ctypes.create_string_buffer(n) for n in sizes]
+    assert function(*out, *arguments) == 0
+    return [o.raw for o in out]
+
+
+def sign_public(seed):
+    return buffers(sodium.crypto_sign_seed_keypair, [32, 64], seed)[0]
+
+
+def box_public(secret):
+    return buffers(sodium.crypto_scalarmult_base, [32], secret)[0]
+
+
+def verifies(public, purpose, body, signature):
+    message = b"latchkey/1/sign/" + purpose.encode() + h(32, purpose, body)
+    return sodium.crypto_sign_verify_detached(signature, message, ctypes.c_ulonglong(len(message)), public) == 0
+
+
+def device_id(sign, box):
+    return h(16, "device", sign, box)
+
+
+def check_chain(certificates):
+    """(person, device, its public signing key) of a chain that holds."""
+    known = {}
+    for number, (body, signature, own) in enumerate(certificates):
+        version, person, sign, box, signer = whole(body)
+        device = device_id(sign, box)
+        assert version == 1 and device not in known
+        if number == 0:
+            assert person == h(16, "person", sign, box) and signer == device and signature == own
+            founder = person
+            known[device] = sign
+        assert person == founder
+        assert verifies(known[signer], "certificate", body, signature) and verifies(sign, "certificate", body, own)
+        known[device] = sign
+    return founder, device, sign
+
+
+def seal(key, recipient):
+    ephemeral = h(32, "seal-key", recipient, key=key)
+    public = box_public(ephemeral)
+    nonce = h(24, "seal-nonce", public, recipient)
+    box, = buffers(sodium.crypto_box_easy, [48], key, ctypes.c_ulonglong(32), nonce, recipient, ephemeral)
+    return public + box
+
+
+def padded_size(kind, length):
+    if kind == "h":
+        size = 4096
+        while size < length:
+            size *= 2
+        return size
+    if length <= 4096:
+        return 4096
+    exponent = length.bit_length() - 1
+    mask = (1 << exponent - exponent.bit_length()) - 1
+    return length + mask & ~mask
+
+
+def envelope(place, zone_key, content, nonce):
+    ad = cbor(["latchkey/1/ad", 1, 1, *place])
+    okm = h(64, "envelope", ad, nonce, key=zone_key)
+    size = padded_size(place[0], 61 + 4 + len(content) + 16)
+    plain = len(content).to_bytes(4, "big") + content
+    plain += bytes(size - 61 - 16 - len(plain))
+    sealed, = buffers(
+        sodium.crypto_aead_xchacha20poly1305_ietf_encrypt, [len(plain) + 16], None, plain,
+        ctypes.c_ulonglong(len(plain)), ad, ctypes.c_ulonglong(len(ad)), None, nonce, okm[32:])
+    return b"LK\x01\x01" + place[0].encode() + nonce + okm[:32] + sealed
+
+
+def identity():
+    file = load("identity.json")
+    for entry in file["devices"]:
+        sign, box = sign_public(unhex(entry["sign_seed"])), box_public(unhex(entry["box_secret"]))
+        assert (sign.hex(), box.hex()) == (entry["sign_public"], entry["box_public"])
+        assert device_id(sign, box).hex() == entry["device"]
+        assert h(16, "person", sign, box).hex() == entry["person_if_first"]
+    for entry in file["signatures"]:
+        body = unhex(entry["body"])
+        assert h(32, entry["purpose"], body).hex() == entry["hash"]
+        assert verifies(unhex(entry["sign_public"]), entry["purpose"], body, unhex(entry["signature"]))
+    for entry in file["chains"]:
+        person, device, _ = check_chain(whole(unhex(entry["chain"])))
+        assert (person.hex(), device.hex()) == (entry["person"], entry["device"])
+
+
+def epochs():
+    file = load("epochs.json")
+    household, epoch, key = (unhex(file[name]) for name in ("household", "epoch", "key"))
+    device, incarnation = unhex(file["device"]), unhex(file["incarnation"])
+    names = h(32, "names", key=key)
+    for entry in file["zones"]:
+        zone = unhex(entry["zone"])
+        prefix = base32(h(20, "prefix", zone, key=names))
+        assert prefix == entry["prefix"]
+        assert h(32, "zone", household, epoch, zone, key=key).hex() == entry["zone_key"]
+        assert h(32, "digest-key", household, zone, key=key).hex() == entry["digest_key"]
+        head = base32(h(20, "head-tag", zone, device, incarnation, key=names))
+        assert entry["head"] == f"{prefix}/h/{head}-{counter(file['head_counter'])}"
+        segment = h(20, "segment-tag", zone, device, incarnation, file["segment_index"], key=names)
+        assert entry["segment"] == f"{prefix}/{sharded('l', segment)}"
+    assert file["claim"] == sharded("c", h(20, "claim-tag", unhex(file["invite"]), device, key=names))
+    assert file["next"] == sharded("n", h(20, "next-tag", device, incarnation, file["next_sequence"], key=names))
+    assert file["commitment_without_parents"] == h(32, "commitment", [], key=key).hex()
+    assert file["commitment_with_parent"] == h(32, "commitment", [household], key=key).hex()
+    for entry in file["seals"]:
+        assert seal(key, unhex(entry["recipient"])).hex() == entry["seal"]
+
+
+def envelopes():
+    for entry in load("envelopes.json")["good"]:
+        place = [entry["kind"], *(unhex(entry[name]) for name in ("household", "epoch", "zone")), entry["name"]]
+        made = envelope(place, unhex(entry["zone_key"]), unhex(entry["content"]), unhex(entry["nonce"]))
+        assert len(made) == entry["size"]
+        assert hashlib.blake2b(made, digest_size=32).hexdigest() == entry["blake2b_of_object"]
+        assert made.hex() == entry.get("object", made.hex())
+
+
+def invites():
+    file = load("invites.json")
+    text = file["link"].split("#")[1]
+    raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    payload, check = raw[:-4], raw[-4:]
+    assert h(32, "link", payload)[:4] == check
+    version, secret, household, checkpoint, locator, credential, expiry, role = whole(payload)
+    assert (version, secret.hex(), household.hex(), checkpoint.hex(), locator, credential, expiry, role) == (
+        1, file["secret"], file["household"], file["checkpoint"], file["locator"], None, file["expiry"], 1)
+
+    def derived(number):
+        return buffers(
+            sodium.crypto_kdf_derive_from_key, [32], ctypes.c_size_t(32), ctypes.c_uint64(number), b"lk1-link", secret)[0]
+
+    claim_key = sign_public(derived(1))
+    box, _ = buffers(sodium.crypto_box_seed_keypair, [32, 32], derived(2))
+    names, blob_key = derived(3), derived(4)
+    assert (claim_key.hex(), box.hex()) == (file["claim_public"], file["box_public"])
+    name = sharded("i", h(20, "invite-tag", key=names))
+    assert file["blob_object_name"] == f"{base32(h(20, 'prefix', ROSTER, key=names))}/{name}"
+    blob = unhex(file["blob"])
+    place = ["i", bytes(32), bytes(32), bytes(16), name]
+    assert envelope(place, blob_key, blob, unhex(file["blob_nonce"])).hex() == file["blob_object"]
+    fields = whole(blob)
+    assert len(fields) == 11 and fields[3].hex() == file["invite"]
+    assert fields[4] == seal(unhex(file["epoch_key"]), box)
+    assert h(32, "checkpoint", fields[5]) == checkpoint
+
+    body, by_link, by_device = whole(unhex(file["claim"]))
+    fields = whole(body)
+    person, device, sign = check_chain(fields[3])
+    assert len(fields) == 8 and (person.hex(), device.hex()) == (file["person"], file["device"])
+    assert verifies(claim_key, "claim", body, by_link) and verifies(sign, "claim", body, by_device)
+
+
+def roster():
+    file = load("roster.json")
+    lengths = {
+        "Genesis": 10, "Zone": 4, "CloseZone": 5, "AddDevice": 5, "OpenInvite": 9, "RevokeInvite": 3, "Admit": 3,
+        "Leave": 2, "Profile": 4, "Seal": 5, "Next": 11, "Household": 8,
+    }
+    for entry in file["operations"]:
+        fields = whole(unhex(entry["payload"]))
+        assert cbor_again(fields) == unhex(entry["payload"])
+        assert len(fields) == lengths.get(entry["kind"], len(fields))
+    assert h(32, "checkpoint", [unhex(x) for x in file["heads"]]).hex() == file["checkpoint"]
+
+
+def cbor_again(value):
+    if value is None or isinstance(value, bool):
+        return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value]
+    if isinstance(value, list):
+        return hostile.head(4, len(value)) + b"".join(map(cbor_again, value))
+    return cbor(value)
+
+
+if __name__ == "__main__":
+    for check in (identity, epochs, envelopes, invites, roster):
+        check()
+        print(f"{check.__name__}.json holds")
