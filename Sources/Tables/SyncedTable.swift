@@ -37,10 +37,14 @@ final class SyncedTable {
   let shape: TableShape?
   /// All columns that the zone or this table ever had, by number.
   var columnNames: [String]
+  /// How many of them are written down.
+  var savedColumnCount = 0
   /// The columns that travel, in declared order.
   var columns: [SyncedColumn]
   /// Where in ``columns`` the key's columns are, in the key's order.
   let key: [Int]
+  /// How many columns the key has, also of a table that the app dropped.
+  var keyCount: Int
   /// Where in ``columns`` those are that name a record; nil for generated names.
   let identity: [Int]?
   /// Whether the key is an integer of this device only; the origin's travels as a hint (format §5).
@@ -65,6 +69,7 @@ final class SyncedTable {
     self.compress = compress
     let keyNames = shape?.key.map(\.name) ?? []
     key = keyNames.compactMap { name in columns.firstIndex { $0.name == name } }
+    keyCount = key.count
     switch identity {
     case .generated:
       self.identity = nil
