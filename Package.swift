@@ -90,7 +90,10 @@ let package = Package(
       "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims(
       "LatchkeyTests", "Tests/Latchkey",
-      ["Latchkey", "LatchkeyKeys", "LatchkeyTables", "LatchkeyFolder", "LatchkeyStorage", "LatchkeySQLite"]),
+      [
+        "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyTables", "LatchkeyFolder", "LatchkeyStorage",
+        "LatchkeySQLite",
+      ]),
     claims(
       "CommandTests", "Tests/Command",
       [

@@ -74,7 +74,7 @@ public enum DatabaseReply: Sendable {
   /// How many rows came in.
   case applied(rows: Int)
   /// How many rows were sealed, and whether more wait.
-  case sealed(rows: Int, more: Bool)
+  case sealed(rows: Int, released: Int, more: Bool)
   case outbox([OutboxItem])
   /// How many rows that object made safe.
   case acknowledged(rows: Int)

@@ -265,6 +265,8 @@ struct RosterExchange {
       return
     }
     try state.write(operation, device: device, now: now)
+    // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
+    if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), device: device, now: now) }
     report.admitted.append(who)
   }
 

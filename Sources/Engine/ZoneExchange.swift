@@ -86,8 +86,9 @@ struct ZoneExchange {
       report.received += rows
       return goesOn ? continueReading() : nextOffer()
 
-    case (.sealing, .database(.sealed(let rows, let more))):
+    case (.sealing, .database(.sealed(let rows, let released, let more))):
       report.stamped += rows
+      report.received += released
       if more { return .database(.seal) }
       phase = .outbox
       return .database(.outbox)

@@ -191,7 +191,8 @@ extension Home {
   }
 
   private func sync(
-    database path: String, untilSettled: Bool, into report: inout SyncReport, progress: (@Sendable (SyncReport) -> Void)?
+    database path: String, untilSettled: Bool, into report: inout SyncReport,
+    progress: (@Sendable (SyncReport) -> Void)?
   ) async throws -> Set<HouseholdID> {
     let replica = try Replica(path: path)
     try remember(path)
@@ -199,6 +200,7 @@ extension Home {
     var seen: Set<HouseholdID> = [membership.id]
     var access = try await openStore(of: membership)
     defer { report.add(access.counts.snapshot) }
+    try takeOver(replica, membership, into: &report)
     try await resumeSharing(replica, membership, access, into: &report)
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
@@ -224,6 +226,21 @@ extension Home {
     return seen
   }
 
+  /// A file that another device attached was copied here: this device goes on with it under an origin of its own, and publishes
+  /// what only the copy may hold. Nothing is ever signed under the other device's name.
+  private func takeOver(_ replica: Replica, _ membership: Membership, into report: inout SyncReport) throws {
+    let bound = replica.binding
+    guard bound.origin.device != (try contents().device.id) else { return }
+    var performer = try performer(replica, membership)
+    try performer.publish(
+      under: try newBinding(membership, bound.zone, bound.zoneName), keys: membership.keys, household: membership.id,
+      rosterHeads: try state(of: membership.id).roster.heads)
+    report.warnings.append(
+      Warning(
+        code: "copied-file",
+        message: "The file was attached by another device and copied here: it goes on as this device's own."))
+  }
+
   private func time(_ milliseconds: Int64) -> [UInt8] {
     var w = CBORWriter()
     w.int(milliseconds)
@@ -235,7 +252,8 @@ extension Home {
     switch closing.reason {
     case .moved:
       LatchkeyError(
-        .membership, "zone-moved", "The zone \(name) moved into a household that this device is not in. The rows in the file stay.",
+        .membership, "zone-moved",
+        "The zone \(name) moved into a household that this device is not in. The rows in the file stay.",
         next: ["ask for an invite, then: latchkey join --db FILE"])
     case .unshared:
       LatchkeyError(

@@ -1,7 +1,7 @@
-internal import LatchkeyKeys
 internal import LatchkeyEncoding
 internal import LatchkeyEngine
 public import LatchkeyKeyring
+internal import LatchkeyKeys
 internal import LatchkeyLog
 public import LatchkeyStorage
 
@@ -69,7 +69,8 @@ public actor Home {
       let existing = try contentsIfAny()
       if let existing, existing.households.contains(where: \.isPrivate) {
         throw LatchkeyError(
-          .usage, "identity-exists", "There is an identity on this device already: \(existing.personName) (\(existing.deviceName)).",
+          .usage, "identity-exists",
+          "There is an identity on this device already: \(existing.personName) (\(existing.deviceName)).",
           next: ["latchkey status", "latchkey attach DB"])
       }
       let access = try await openStore(locator, mode: .create)
@@ -96,7 +97,9 @@ public actor Home {
       return Identity(
         name: contents.personName, person: contents.chain.person.description, device: contents.deviceName,
         deviceID: contents.device.id.description,
-        households: contents.households.map { .init(name: $0.name, id: $0.id.description, isPrivate: $0.isPrivate, store: $0.locator) })
+        households: contents.households.map {
+          .init(name: $0.name, id: $0.id.description, isPrivate: $0.isPrivate, store: $0.locator)
+        })
     } catch { throw LatchkeyError(error) }
   }
 
@@ -143,7 +146,8 @@ public actor Home {
   func privateMembership() throws -> Membership {
     guard let found = try memberships().first(where: \.isPrivate) else {
       throw LatchkeyError(
-        .notAttached, "no-private-household", "There is an identity, but no private household to keep databases in yet.",
+        .notAttached, "no-private-household",
+        "There is an identity, but no private household to keep databases in yet.",
         next: ["latchkey init --name NAME --store URL"])
     }
     return found
@@ -170,7 +174,8 @@ public actor Home {
         next: ["latchkey share DB --household NAME"])
     }
     throw LatchkeyError(
-      .usage, "which-household", "There are several households: say which.", next: shared.map { "--household \($0.name)" })
+      .usage, "which-household", "There are several households: say which.",
+      next: shared.map { "--household \($0.name)" })
   }
 
   func state(of household: HouseholdID) throws -> HouseholdState {
@@ -229,7 +234,8 @@ public actor Home {
         return state
       } catch is Overtaken { continue }
     }
-    throw LatchkeyError(.busy, "home-busy", "Other processes keep changing the same household's state.", next: ["run it again"])
+    throw LatchkeyError(
+      .busy, "home-busy", "Other processes keep changing the same household's state.", next: ["run it again"])
   }
 }
 
@@ -237,7 +243,8 @@ func newIncarnation(_ random: inout some RandomSource) -> Incarnation { Incarnat
 
 /// Names are shown on other people's screens: not empty, not long, no control characters (format §12).
 func checkName(_ name: String, _ what: String) throws(LatchkeyError) {
-  guard !name.isEmpty, name.utf8.count <= 1024, !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+  guard !name.isEmpty, name.utf8.count <= 1024,
+    !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
   else {
     throw LatchkeyError(
       .usage, "bad-name", "A \(what) has 1 to 1,024 bytes and no control characters.")

@@ -29,7 +29,8 @@ extension Home {
     let state = try state(of: membership.id)
     let roster = state.roster.state
     let counts = try replica.counts()
-    let belief = try replica.value(DatabasePerformer.Key.belief(replica.binding.zone)).map { try Belief(decoding: $0) } ?? Belief()
+    let belief =
+      try replica.value(DatabasePerformer.Key.belief(replica.binding.zone)).map { try Belief(decoding: $0) } ?? Belief()
     var heard: [DeviceID: UInt64] = [:]
     for (origin, author) in belief.authors { heard[origin.device] = max(heard[origin.device] ?? 0, author.hlc) }
     var acknowledged: Int64?
@@ -40,20 +41,27 @@ extension Home {
     return DatabaseStatus.Zone(
       name: replica.binding.zoneName, household: membership.name, mode: try mode(membership),
       epoch: membership.keys.epoch.short, lastAcknowledged: acknowledged,
-      lastHeard: heard.sorted { $0.key < $1.key }.map { (roster.device($0.key)?.name ?? $0.key.short, Int64($0.value >> 16)) },
+      lastHeard: heard.sorted { $0.key < $1.key }.map {
+        (roster.device($0.key)?.name ?? $0.key.short, Int64($0.value >> 16))
+      },
       waiting: counts.reduce(0) { $0 + $1.waiting }, parked: counts.reduce(0) { $0 + $1.parked },
       warnings: try standingWarnings(replica, membership, roster))
   }
 
-  private func standingWarnings(_ replica: Replica, _ membership: Membership, _ roster: RosterState) throws -> [Warning] {
+  private func standingWarnings(_ replica: Replica, _ membership: Membership, _ roster: RosterState) throws -> [Warning]
+  {
     var warnings: [Warning] = []
     if roster.device(try contents().device.id) == nil {
       warnings.append(
         Warning(
-          code: "provisional", message: "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."))
+          code: "provisional",
+          message:
+            "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."
+        ))
     }
     if try Sharing.load(replica) != nil {
-      warnings.append(Warning(code: "sharing-unfinished", message: "Sharing is not finished: the next sync goes on with it."))
+      warnings.append(
+        Warning(code: "sharing-unfinished", message: "Sharing is not finished: the next sync goes on with it."))
     }
     if let closing = roster.zone(replica.binding.zone)?.closing {
       warnings.append(Warning(code: "zone-closed", message: try zoneEnded(closing, replica.binding.zoneName).message))
@@ -91,7 +99,8 @@ extension Home {
         if let found = try replica.explain(table: table, key: candidate) { return found }
       }
       throw LatchkeyError(
-        .usage, "no-such-row", "The table \(table) has no row with the key \(key) that Latchkey knows. A new row is known after the next sync.",
+        .usage, "no-such-row",
+        "The table \(table) has no row with the key \(key) that Latchkey knows. A new row is known after the next sync.",
         next: ["latchkey sync \(path)"])
     } catch { throw LatchkeyError(error, database: path) }
   }
@@ -124,7 +133,8 @@ extension Home {
 
   /// All live records in the order of table and record name, values as they travel: references by record name.
   public nonisolated func export(
-    _ path: String, _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
+    _ path: String,
+    _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
   ) throws(LatchkeyError) {
     let path = absolute(path)
     do { try Replica(path: path, mode: .readOnly).export(body) } catch { throw LatchkeyError(error, database: path) }
@@ -143,7 +153,8 @@ extension Home {
         household: membership.name,
         members: roster.people.map { person in
           MembersReport.Member(
-            name: person.name, id: person.id.description, role: person.role.name, status: "active", you: person.id == me,
+            name: person.name, id: person.id.description, role: person.role.name, status: "active",
+            you: person.id == me,
             devices: roster.devices.filter { $0.person == person.id }.map {
               MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
             })
@@ -175,7 +186,8 @@ extension Home {
           let digits = hex(Roster.checkpoint(heads).bytes.prefix(20))
           let groups = stride(from: 0, to: 40, by: 4).map { String(digits.dropFirst($0).prefix(4)) }
           return KeyReport.Household(
-            name: membership.name, id: membership.id.description, epoch: membership.keys.epoch.short, fingerprint: groups)
+            name: membership.name, id: membership.id.description, epoch: membership.keys.epoch.short,
+            fingerprint: groups)
         })
     } catch { throw LatchkeyError(error) }
   }

@@ -24,7 +24,8 @@ public struct JoinOptions: Sendable {
   public var template: String?
 
   public init(
-    database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil, personalStore: String? = nil,
+    database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil,
+    personalStore: String? = nil,
     store: String? = nil, template: String? = nil
   ) {
     self.database = database
@@ -57,7 +58,9 @@ extension Home {
     household: String?, role: InviteRole = .member, expiresIn milliseconds: Int64 = 86_400_000
   ) async throws(LatchkeyError) -> Invite {
     try await reporting {
-      guard role != .mine else { throw LatchkeyError(.usage, "bad-role", "A device of your own is added with `latchkey device add`.") }
+      guard role != .mine else {
+        throw LatchkeyError(.usage, "bad-role", "A device of your own is added with `latchkey device add`.")
+      }
       return try await open(role, in: try membership(named: household), expiresIn: milliseconds)
     }
   }
@@ -67,7 +70,8 @@ extension Home {
     try await reporting { try await open(.mine, in: try privateMembership(), expiresIn: milliseconds) }
   }
 
-  private func open(_ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64) async throws -> Invite {
+  private func open(_ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64) async throws -> Invite
+  {
     guard (60_000...31_622_400_000).contains(milliseconds) else {
       throw LatchkeyError(.usage, "bad-expiry", "An invite is good for one minute to one year.")
     }
@@ -93,7 +97,8 @@ extension Home {
     let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
     try await access.store.put(keys.objectName, object)
     let link = InviteLink(
-      secret: secret, household: membership.id, checkpoint: Roster.checkpoint(state.roster.heads), locator: membership.locator,
+      secret: secret, household: membership.id, checkpoint: Roster.checkpoint(state.roster.heads),
+      locator: membership.locator,
       expiry: UInt64(expires), role: role)
     return Invite(id: id.description, link: link.text, household: membership.name, role: role.name, expires: expires)
   }
@@ -118,11 +123,14 @@ extension Home {
       do throws(LinkError) { link = try InviteLink(parsing: text) } catch { throw LatchkeyError(link: error) }
       if link.expiry < UInt64(max(world.now(), 0)) {
         throw LatchkeyError(
-          .key, "link-expired", "The invite has expired, or this device's clock is wrong.", next: ["ask for a new invite"])
+          .key, "link-expired", "The invite has expired, or this device's clock is wrong.",
+          next: ["ask for a new invite"])
       }
       let database = options.database.map(absolute)
-      if let database, fileExists(database) { throw try refusal(toFill: database) }
-      if let template = options.template, !fileExists(absolute(template)) { throw TablesError.missingFile(path: template) }
+      let isFilled = try database.map { try self.isFilled($0, from: link.household) } ?? false
+      if let template = options.template, !fileExists(absolute(template)) {
+        throw TablesError.missingFile(path: template)
+      }
       let url = try stores.locator(options.store ?? link.locator, relativeTo: base)
       if options.store == nil, try contentsIfAny()?.households.contains(where: { $0.locator == url.text }) != true {
         guard await agree(.useStore(url: url.text)) else {
@@ -147,17 +155,18 @@ extension Home {
         try claim(invite, shown, keys, link)
       }
       let membership = try membership(of: keys.household)
-      var report = try await round(membership, access: access)
+      let report = try await round(membership, access: access)
       if link.role == .mine { try await alignOwnDevices(membership, access: access) }
       var rows = 0
       var warnings: [Warning] = []
       var zoneName: String?
-      if let database {
+      if let database, isFilled {
+        zoneName = try binding(database)?.zoneName
+      } else if let database {
         let zone = try chooseZone(options.zone, membership)
         zoneName = zone.name
         (rows, warnings) = try await fill(
           database, membership: membership, access: access, zone: zone.id, name: zone.name, template: options.template)
-        report = try await round(membership, access: access)
       }
       return JoinReport(
         household: membership.name, zone: zoneName, database: database, rows: rows, isProvisional: report.isProvisional,
@@ -165,12 +174,16 @@ extension Home {
     }
   }
 
-  private func refusal(toFill path: String) throws -> LatchkeyError {
+  /// Whether an earlier call with the same invite made the file already. Any other file is refused.
+  private func isFilled(_ path: String, from household: HouseholdID) throws -> Bool {
+    guard fileExists(path) else { return false }
     if let bound = try binding(path) {
-      return LatchkeyError(
-        .usage, "attached-already", "\(path) is attached already, to the zone \(bound.zoneName).", next: ["latchkey sync \(path)"])
+      if bound.household == household, try contentsIfAny()?.device.id == bound.origin.device { return true }
+      throw LatchkeyError(
+        .usage, "attached-already", "\(path) is attached already, to the zone \(bound.zoneName).",
+        next: ["latchkey sync \(path)"])
     }
-    return LatchkeyError(
+    throw LatchkeyError(
       .decision, "file-exists",
       "\(path) exists, and this version does not pair the rows of a file with a household's. Nothing was changed.",
       next: ["choose a path where nothing is", "move \(path) away first"])
@@ -189,18 +202,24 @@ extension Home {
     let keys = link.secret.keys
     guard let object = try await access.get([keys.objectName])[keys.objectName] else {
       throw LatchkeyError(
-        .key, "link-unknown", "The store holds no such invite: it was withdrawn, or the household is kept in another store.",
+        .key, "link-unknown",
+        "The store holds no such invite: it was withdrawn, or the household is kept in another store.",
         next: ["check the store's URL (--store)", "ask for a new invite"])
     }
     let blob: InviteBlob
     do {
       blob = try InviteBlob(decoding: try Envelope.open(object, at: keys.place, key: keys.blobKey))
     } catch {
-      if case EnvelopeError.newer = error { throw LatchkeyError(.newer, "newer-invite", "The invite was made by a newer version.", next: ["update latchkey"]) }
-      throw LatchkeyError(.damage, "damaged-invite", "The invite in the store is damaged: \(error).", next: ["ask for a new invite"])
+      if case EnvelopeError.newer = error {
+        throw LatchkeyError(
+          .newer, "newer-invite", "The invite was made by a newer version.", next: ["update latchkey"])
+      }
+      throw LatchkeyError(
+        .damage, "damaged-invite", "The invite in the store is damaged: \(error).", next: ["ask for a new invite"])
     }
     guard blob.belongs(to: link) else {
-      throw LatchkeyError(.damage, "forged-invite", "The invite in the store is not the one that the link was made for.")
+      throw LatchkeyError(
+        .damage, "forged-invite", "The invite in the store is not the one that the link was made for.")
     }
     return blob
   }
@@ -267,18 +286,22 @@ extension Home {
     switch invite.status(now: UInt64(max(world.now(), 0))) {
     case .open: return invite
     case .used: throw LatchkeyError(.key, "link-used", "The invite was used already.", next: ["ask for a new invite"])
-    case .revoked: throw LatchkeyError(.key, "link-revoked", "The invite was withdrawn.", next: ["ask for a new invite"])
+    case .revoked:
+      throw LatchkeyError(.key, "link-revoked", "The invite was withdrawn.", next: ["ask for a new invite"])
     case .expired: throw LatchkeyError(.key, "link-expired", "The invite has expired.", next: ["ask for a new invite"])
     }
   }
 
   /// Puts this device's claim into the outbox; it is sent with the next round.
-  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ keys: EpochKeys, _ link: InviteLink) throws {
+  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ keys: EpochKeys, _ link: InviteLink)
+    throws
+  {
     let claim = try makeClaim(try contents(), invite, shown, keys, link)
     var random = world.random()
     let name = claim.name(keys)
     let object = try Envelope.seal(
-      claim.bytes, at: keys.place(.claim, zone: .roster, name: name), key: keys.zoneKey(.roster), nonce: EnvelopeNonce(&random))
+      claim.bytes, at: keys.place(.claim, zone: .roster, name: name), key: keys.zoneKey(.roster),
+      nonce: EnvelopeNonce(&random))
     let former = try state(of: keys.household)
     var state = former
     state.enqueue(SealedObject(name: name, bytes: object, sequence: 0))
@@ -286,7 +309,8 @@ extension Home {
   }
 
   private func makeClaim(
-    _ contents: KeyringContents, _ invite: RosterState.Invite, _ state: HouseholdState, _ keys: EpochKeys, _ link: InviteLink
+    _ contents: KeyringContents, _ invite: RosterState.Invite, _ state: HouseholdState, _ keys: EpochKeys,
+    _ link: InviteLink
   ) throws -> Claim {
     let claimKey = link.secret.keys.claimKey
     guard link.role == .mine else {
@@ -297,7 +321,9 @@ extension Home {
     // The device that opened the invite is the one that will complete this one's certificate.
     let opener = state.roster.entries.first { $0.hash == invite.opened }?.origin.device
     guard let opener, let device = state.roster.state.device(opener) else {
-      throw LatchkeyError(.key, "link-unknown", "The device that made the invite is not in the roster any more.", next: ["make a new one"])
+      throw LatchkeyError(
+        .key, "link-unknown", "The device that made the invite is not in the roster any more.", next: ["make a new one"]
+      )
     }
     let person = state.roster.state.person(device.person)?.name ?? contents.personName
     if person != contents.personName { try keyring.update { $0.personName = person } }
@@ -326,7 +352,8 @@ extension LatchkeyError {
     switch error {
     case .notALink:
       self.init(
-        .key, "not-a-link", "That is not an invite: a link begins with latchkey://join#.", next: ["paste the whole link as it was sent"])
+        .key, "not-a-link", "That is not an invite: a link begins with latchkey://join#.",
+        next: ["paste the whole link as it was sent"])
     case .damaged:
       self.init(
         .key, "link-damaged", "The link is cut off or mistyped: its checksum does not fit. Nothing was tried with it.",

@@ -16,7 +16,9 @@ extension Home {
   /// - Parameters:
   ///   - household: its name.
   ///   - store: where the household is kept; the private household's store if nil.
-  public func share(_ path: String, household name: String, store: String? = nil) async throws(LatchkeyError) -> ShareReport {
+  public func share(_ path: String, household name: String, store: String? = nil) async throws(LatchkeyError)
+    -> ShareReport
+  {
     let path = absolute(path)
     return try await reporting(database: path) {
       try checkName(name, "household name")
@@ -64,7 +66,8 @@ extension Home {
       let state = try state(of: known.id)
       guard state.roster.role(of: try contents().device.id) == .owner else {
         throw LatchkeyError(
-          .membership, "not-an-owner", "There is a household \(name) already, and you are not its owner: choose another name.")
+          .membership, "not-an-owner",
+          "There is a household \(name) already, and you are not its owner: choose another name.")
       }
       return known
     }
@@ -74,7 +77,8 @@ extension Home {
   }
 
   private func zoneForSharing(_ name: String, _ membership: Membership, _ access: StoreAccess) async throws -> ZoneID {
-    if let open = try state(of: membership.id).roster.state.zones.first(where: { $0.name == name && $0.closing == nil }) {
+    if let open = try state(of: membership.id).roster.state.zones.first(where: { $0.name == name && $0.closing == nil })
+    {
       // Left by an attempt that was interrupted before the file was bound to it; otherwise another file's.
       if try await access.list(membership.keys.prefix(open.id) + "/h/").isEmpty { return open.id }
       throw LatchkeyError(
@@ -102,12 +106,16 @@ extension Home {
   func resumeSharing(
     _ replica: Replica, _ membership: Membership, _ access: StoreAccess, into report: inout SyncReport
   ) async throws {
-    guard let sharing = try Sharing.load(replica), try replica.outbox(zone: replica.binding.zone).isEmpty else { return }
+    guard let sharing = try Sharing.load(replica), try replica.outbox(zone: replica.binding.zone).isEmpty else {
+      return
+    }
     guard try await isPublished(replica, membership, access) else {
       report.warnings.append(
         Warning(
           code: "not-verified",
-          message: "What was shared could not be read back from the store yet, so the private copy there is kept. The next sync tries again."))
+          message:
+            "What was shared could not be read back from the store yet, so the private copy there is kept. The next sync tries again."
+        ))
       return
     }
     let former = try self.membership(of: sharing.household)
@@ -138,7 +146,9 @@ extension Home {
   private func isPublished(_ replica: Replica, _ membership: Membership, _ access: StoreAccess) async throws -> Bool {
     let zone = replica.binding.zone
     let keys = membership.keys
-    guard let own = try replica.value(DatabasePerformer.Key.log(zone)).map({ try OwnLog(decoding: $0) }), own.counter > 0 else {
+    guard let own = try replica.value(DatabasePerformer.Key.log(zone)).map({ try OwnLog(decoding: $0) }),
+      own.counter > 0
+    else {
       return true
     }
     let state = try state(of: membership.id)
@@ -172,7 +182,9 @@ extension Home {
     let access = try await openStore(of: membership)
     _ = try await round(membership, access: access)
     let state = try state(of: membership.id)
-    guard state.roster.state.zone(successor.zone)?.closing == nil, state.roster.keys(of: try contents().device.id) != nil else {
+    guard state.roster.state.zone(successor.zone)?.closing == nil,
+      state.roster.keys(of: try contents().device.id) != nil
+    else {
       return nil
     }
     let former = replica.binding
@@ -180,7 +192,8 @@ extension Home {
     var performer = try performer(replica, try self.membership(of: former.household))
     try replica.transaction {
       // What the sharing device had not seen of this one's work would otherwise be left behind.
-      try performer.publish(under: binding, keys: membership.keys, household: membership.id, rosterHeads: state.roster.heads)
+      try performer.publish(
+        under: binding, keys: membership.keys, household: membership.id, rosterHeads: state.roster.heads)
       try replica.setValue(DatabasePerformer.Key.log(former.zone), nil)
       try replica.setValue(DatabasePerformer.Key.belief(former.zone), nil)
     }
@@ -233,7 +246,8 @@ extension Home {
   }
 
   /// Begins to hold a household of which this device has a key: its Genesis is looked for in the store by its hash.
-  func adopt(_ keys: EpochKeys, name: String, isPrivate: Bool, locator: String, store access: StoreAccess) async throws {
+  func adopt(_ keys: EpochKeys, name: String, isPrivate: Bool, locator: String, store access: StoreAccess) async throws
+  {
     guard let genesis = try await findGenesis(keys, access) else { throw LatchkeyError.noGenesis }
     var random = world.random()
     let incarnation = newIncarnation(&random)
@@ -241,7 +255,8 @@ extension Home {
     let state = try HouseholdState(household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin)
     try keyring.setState(state.encoded(), of: state.household)
     let household = HouseholdKeys(
-      id: keys.household, name: name, isPrivate: isPrivate, epochs: [.init(id: keys.epoch, key: keys.key)], locator: locator,
+      id: keys.household, name: name, isPrivate: isPrivate, epochs: [.init(id: keys.epoch, key: keys.key)],
+      locator: locator,
       rosterIncarnation: incarnation)
     try keyring.update { $0[keys.household] = household }
   }
@@ -249,7 +264,8 @@ extension Home {
   func findGenesis(_ keys: EpochKeys, _ access: StoreAccess) async throws -> StoredEntry? {
     let prefix = keys.prefix(.roster) + "/"
     for name in try await access.list(prefix + "h/") {
-      guard let below = ObjectName(String(name.text.dropFirst(prefix.count))), let bytes = try await access.get([name])[name]
+      guard let below = ObjectName(String(name.text.dropFirst(prefix.count))),
+        let bytes = try await access.get([name])[name]
       else { continue }
       switch GenesisSearch.search(head: below, bytes: bytes, keys: keys) {
       case .found(let entry): return entry

@@ -1,6 +1,6 @@
 internal import Glibc
-public import LatchkeyKeys
 internal import LatchkeyKeyring
+public import LatchkeyKeys
 
 /// What the library takes from outside besides files and the store: time and randomness. Tests and the simulator give their own.
 public struct World: Sendable {

@@ -197,6 +197,8 @@ extension Replica {
 
   /// Makes bookkeeping and triggers agree with the schema and the settings. Idempotent.
   func follow(_ wanted: Settings) throws {
+    // The tables are read anew below, and their counts with them.
+    try saveTotals()
     settings = wanted
     try setState("settings", .blob(wanted.encoded))
     try followRenamedTables()

@@ -4,7 +4,8 @@ internal import LatchkeySQLite
 extension Replica {
   /// How many rows an object of the outbox makes safe; 0 if it was acknowledged already.
   public func rowsInOutbox(_ id: Int64) throws -> Int {
-    guard let bytes = try connection.first("SELECT rows FROM main.lk_outbox WHERE id = ?", [.integer(id)])?[0].bytes else {
+    guard let bytes = try connection.first("SELECT rows FROM main.lk_outbox WHERE id = ?", [.integer(id)])?[0].bytes
+    else {
       return 0
     }
     var reader = CBORReader(bytes)

@@ -133,7 +133,7 @@ public final class Replica {
     try setState("schema", .integer(knownSchema))
   }
 
-  private func saveTotals() throws {
+  func saveTotals() throws {
     for table in tables {
       guard let total = totals[table.id], total != savedTotals[table.id] else { continue }
       try connection.run(

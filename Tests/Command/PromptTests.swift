@@ -162,4 +162,6 @@ private final class Dialogue {
 }
 
 /// `read(2)`, whose name a property above hides.
-private func readBytes(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int { read(file, buffer, count) }
+private func readBytes(_ file: Int32, _ buffer: UnsafeMutableRawPointer, _ count: Int) -> Int {
+  read(file, buffer, count)
+}

@@ -4,49 +4,13 @@ import LatchkeyKeys
 import LatchkeyTables
 import Testing
 
-private let schema = """
-  CREATE TABLE accounts(id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-  CREATE TABLE entries(id INTEGER PRIMARY KEY AUTOINCREMENT, account INTEGER NOT NULL REFERENCES accounts(id), cents INTEGER, note TEXT);
-  INSERT INTO accounts VALUES (1, 'Joint'), (2, 'Cash');
-  INSERT INTO entries(account, cents, note) VALUES (1, -100, 'a'), (2, -200, 'b'), (1, 300, NULL);
-  """
-
-private let dump = "SELECT a.name, e.cents, e.note FROM entries e JOIN accounts a ON a.id = e.account ORDER BY 1, 2, 3"
-
-/// Ana shares, Ben joins and is admitted.
-private func household(_ place: Place) async throws -> (ana: Home, ben: Home) {
-  let ana = place.home("ana")
-  let ben = place.home("ben")
-  try place.run("a.db", schema)
-  try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
-  try await ana.attach(place.path("a.db"), zone: "Budget")
-  _ = try await ana.sync(place.path("a.db"))
-  let shared = try await ana.share(place.path("a.db"), household: "Smith")
-  #expect(shared.isVerified && shared.rows == 5)
-  let invite = try await ana.invite(household: "Smith")
-  let joined = try await ben.join(
-    link: invite.link, options: JoinOptions(database: place.path("b.db"), name: "Ben", device: "phone")
-  ) { question in question == .useStore(url: place.store) }
-  #expect(joined.household == "Smith" && joined.zone == "Budget" && joined.rows == 5 && joined.isProvisional)
-  #expect(try await ana.sync(place.path("a.db")).warnings.map(\.code) == ["admitted"])
-  _ = try await ben.sync(place.path("b.db"))
-  return (ana, ben)
-}
-
-private func settle(_ place: Place, _ ana: Home, _ ben: Home) async throws {
-  for _ in 0..<3 {
-    _ = try await ana.sync(place.path("a.db"))
-    _ = try await ben.sync(place.path("b.db"))
-  }
-}
-
 @Suite("The main job: two people, two devices, one folder")
 struct MainJobTests {
   @Test("a database is shared and joined, and both sides hold the same")
   func shareAndJoin() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)
-    #expect(try place.rows("a.db", dump) == place.rows("b.db", dump))
+    #expect(try place.rows("a.db", budgetDump) == place.rows("b.db", budgetDump))
     let (a, b) = (try await ana.counts(place.path("a.db")), try await ben.counts(place.path("b.db")))
     #expect(a.digest == b.digest && a.tables == b.tables)
     #expect(a.mode == "owner" && b.mode == "participant")
@@ -55,18 +19,24 @@ struct MainJobTests {
     #expect(members.members.filter(\.you).map(\.name) == ["Ben"])
   }
 
-  @Test("offline inserts with the same integer key are both kept; different fields both survive; the later edit of a field wins")
+  @Test(
+    "offline inserts with the same integer key are both kept; different fields both survive; the later edit of a field wins"
+  )
   func offlineEdits() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)
     try place.run(
-      "a.db", "INSERT INTO entries VALUES (4, 1, 1, 'from ana'); UPDATE entries SET note = 'ana' WHERE id = 1; UPDATE accounts SET name = 'Early' WHERE id = 2")
+      "a.db",
+      "INSERT INTO entries VALUES (4, 1, 1, 'from ana'); UPDATE entries SET note = 'ana' WHERE id = 1; UPDATE accounts SET name = 'Early' WHERE id = 2"
+    )
     try await Task.sleep(for: .milliseconds(20))
     try place.run(
-      "b.db", "INSERT INTO entries VALUES (4, 2, 2, 'from ben'); UPDATE entries SET cents = 7 WHERE id = 1; UPDATE accounts SET name = 'Late' WHERE id = 2")
+      "b.db",
+      "INSERT INTO entries VALUES (4, 2, 2, 'from ben'); UPDATE entries SET cents = 7 WHERE id = 1; UPDATE accounts SET name = 'Late' WHERE id = 2"
+    )
     try await settle(place, ana, ben)
-    let rows = try place.rows("a.db", dump)
-    #expect(rows == (try place.rows("b.db", dump)))
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(rows == (try place.rows("b.db", budgetDump)))
     for row in ["Joint|1|from ana", "Late|2|from ben", "Joint|7|ana"] { #expect(rows.contains(row)) }
   }
 
@@ -102,7 +72,8 @@ struct MainJobTests {
     let carl = place.home("carl")
     func join(_ link: String, _ home: Home, _ file: String) async -> String {
       do {
-        _ = try await home.join(link: link, options: JoinOptions(database: place.path(file), name: "Carl", device: "x")) { _ in true }
+        _ = try await home.join(link: link, options: JoinOptions(database: place.path(file), name: "Carl", device: "x"))
+        { _ in true }
         return "joined"
       } catch { return error.code }
     }
@@ -125,7 +96,7 @@ struct MainJobTests {
   func lostStore() async throws {
     let place = try Place()
     let (ana, _) = try await household(place)
-    let before = try place.rows("a.db", dump)
+    let before = try place.rows("a.db", budgetDump)
     func code() async -> String {
       do {
         _ = try await ana.sync(place.path("a.db"))
@@ -141,14 +112,14 @@ struct MainJobTests {
     try FileManager.default.removeItem(atPath: place.root + "/store")
     try FileManager.default.moveItem(atPath: place.root + "/away", toPath: place.root + "/store")
     #expect(await code() == "synced")
-    #expect(try place.rows("a.db", dump) == before)
+    #expect(try place.rows("a.db", budgetDump) == before)
   }
 
   @Test("sharing keeps every row and its author, and leaves nothing of the private zone in the store")
   func sharingCleansUp() async throws {
     let place = try Place()
     let ana = place.home("ana")
-    try place.run("a.db", schema)
+    try place.run("a.db", budgetSchema)
     try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
     try await ana.attach(place.path("a.db"), zone: "Budget")
     let empty = place.objects()
@@ -167,19 +138,20 @@ struct MainJobTests {
     let place = try Place()
     let laptop = place.home("laptop")
     let phone = place.home("phone")
-    try place.run("a.db", schema)
+    try place.run("a.db", budgetSchema)
     try await laptop.initialize(name: "Ana", device: "laptop", store: place.store)
     try await laptop.attach(place.path("a.db"), zone: "Budget")
     _ = try await laptop.sync(place.path("a.db"))
     let invite = try await laptop.addDevice()
     let joined = try await phone.join(
-      link: invite.link, options: JoinOptions(database: place.path("p.db"), device: "phone")) { _ in true }
+      link: invite.link, options: JoinOptions(database: place.path("p.db"), device: "phone")
+    ) { _ in true }
     #expect(joined.rows == 5)
     #expect(try await laptop.sync(place.path("a.db")).warnings.map(\.code) == ["admitted"])
     try place.run("p.db", "INSERT INTO entries VALUES (9, 1, 9, 'phone')")
     _ = try await phone.sync(place.path("p.db"))
     _ = try await laptop.sync(place.path("a.db"))
-    #expect(try place.rows("a.db", dump) == place.rows("p.db", dump))
+    #expect(try place.rows("a.db", budgetDump) == place.rows("p.db", budgetDump))
     #expect(try await laptop.devices().map(\.name).sorted() == ["laptop", "phone"])
     #expect(try await phone.identity().name == "Ana")
 
@@ -190,7 +162,7 @@ struct MainJobTests {
     _ = try await phone.sync(place.path("p.db"))
     _ = try await laptop.sync(place.path("a.db"))
     _ = try await phone.sync(place.path("p.db"))
-    #expect(try place.rows("a.db", dump) == place.rows("p.db", dump))
+    #expect(try place.rows("a.db", budgetDump) == place.rows("p.db", budgetDump))
     #expect(try await phone.counts(place.path("p.db")).household == "Smith")
     #expect(try await phone.counts(place.path("p.db")).digest == (try await laptop.counts(place.path("a.db")).digest))
   }
@@ -210,8 +182,8 @@ struct MainJobTests {
     let report = try await ana.sync(place.path("a.db"))
     #expect(report.warnings.map(\.code) == ["not-mine"])
     try await settle(place, ana, ben)
-    let rows = try place.rows("a.db", dump)
-    #expect(rows == (try place.rows("b.db", dump)))
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(rows == (try place.rows("b.db", budgetDump)))
     #expect(rows.contains("Joint|20|after the backup") && rows.contains { $0.hasSuffix("in the restored file") })
     #expect(try await ben.sync(place.path("b.db")).warnings.isEmpty)
   }
@@ -219,7 +191,7 @@ struct MainJobTests {
   @Test("detach gives the file back as it was")
   func detach() async throws {
     let place = try Place()
-    try place.run("a.db", schema)
+    try place.run("a.db", budgetSchema)
     let before = try place.rows("a.db", "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2")
     let ana = place.home("ana")
     try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
@@ -228,5 +200,30 @@ struct MainJobTests {
     try await ana.detach(place.path("a.db"))
     #expect(try place.rows("a.db", "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2") == before)
     #expect(try await ana.databases().isEmpty)
+  }
+}
+
+@Suite("A file that was copied")
+struct CopiedFileTests {
+  @Test("to another person's device of the household goes on as that device's own, and both stay alike")
+  func copiedToAnotherDevice() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try FileManager.default.copyItem(atPath: place.path("a.db"), toPath: place.path("copy.db"))
+    let report = try await ben.sync(place.path("copy.db"))
+    #expect(report.warnings.map(\.code) == ["copied-file"])
+    try place.run("copy.db", "INSERT INTO entries VALUES (31, 2, 31, 'in the copy')")
+    for _ in 0..<3 {
+      _ = try await ana.sync(place.path("a.db"))
+      _ = try await ben.sync(place.path("copy.db"))
+      _ = try await ben.sync(place.path("b.db"))
+    }
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(try place.rows("copy.db", budgetDump) == rows)
+    #expect(try place.rows("b.db", budgetDump) == rows)
+    #expect(rows.contains { $0.hasSuffix("in the copy") })
+    for (home, file) in [(ana, "a.db"), (ben, "b.db"), (ben, "copy.db")] {
+      #expect(try await home.sync(place.path(file)).warnings.isEmpty)
+    }
   }
 }

@@ -17,6 +17,8 @@ package struct DatabasePerformer {
   /// The ends of the roster as this device knows it, cited by what it writes.
   package var rosterHeads: [EntryHash]
   package let now: Int64
+  /// About how many rows ``DatabaseRequest/seal`` stamps in one transaction.
+  package var stampLimit = 20_000
   private var random: any RandomSource & Sendable
 
   package init(
@@ -61,12 +63,22 @@ package struct DatabasePerformer {
       }
     case .seal:
       return try writing { performer, log in
-        let report = try performer.replica.stamp(now: performer.now) { group in performer.append(group, to: &log) }
-        return .sealed(rows: report.rows, more: report.more)
+        let report = try performer.replica.stamp(now: performer.now, limit: performer.stampLimit) { group in
+          performer.append(group, to: &log)
+        }
+        // Groups that were stamped ahead of this clock are merged when their time has come, whether or not others come.
+        var released = 0
+        let now = performer.now
+        if !report.more, try performer.replica.heldGroups().contains(where: { $0.due <= now }) {
+          released = try performer.replica.apply([], now: now) { group in performer.append(group, to: &log) }.applied
+        }
+        return .sealed(rows: report.rows, released: released, more: report.more)
       }
     case .outbox:
       return .outbox(
-        try replica.outbox(zone: zone).compactMap { item in ObjectName(item.name).map { LatchkeyEngine.OutboxItem(id: item.id, name: $0) } })
+        try replica.outbox(zone: zone).compactMap { item in
+          ObjectName(item.name).map { LatchkeyEngine.OutboxItem(id: item.id, name: $0) }
+        })
     case .acknowledge(let item):
       return .acknowledged(
         rows: try replica.transaction {
@@ -76,7 +88,9 @@ package struct DatabasePerformer {
         })
     case .renew:
       var binding = replica.binding
-      guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { throw EngineError.outOfOrder("randomness") }
+      guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else {
+        throw EngineError.outOfOrder("randomness")
+      }
       binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
       try publish(under: binding, keys: keys, household: household, rosterHeads: rosterHeads)
       return .loaded(belief: try belief(), own: try ownLog())
@@ -96,7 +110,9 @@ package struct DatabasePerformer {
 
   /// The bytes of a stored object, always the same ones.
   package mutating func bytes(of item: LatchkeyEngine.OutboxItem) throws -> [UInt8] {
-    guard let bytes = try replica.outboxBytes(item.id) else { throw EngineError.outOfOrder("an object that was acknowledged") }
+    guard let bytes = try replica.outboxBytes(item.id) else {
+      throw EngineError.outOfOrder("an object that was acknowledged")
+    }
     #if LATCHKEY_MUTATIONS
       if Mutation.isOn(.resendReseal), let kind: ObjectKind = HeadName(item.name) == nil ? .segment : .head {
         let place = keys.place(kind, zone: zone, name: item.name)
@@ -112,7 +128,8 @@ package struct DatabasePerformer {
   ///
   /// What was captured is stamped first: a carried cell must have the stamp of the value that it carries.
   package mutating func publish(
-    under binding: ZoneBinding, keys newKeys: EpochKeys, household newHousehold: HouseholdID, rosterHeads heads: [EntryHash]
+    under binding: ZoneBinding, keys newKeys: EpochKeys, household newHousehold: HouseholdID,
+    rosterHeads heads: [EntryHash]
   ) throws {
     try replica.transaction {
       if zone == binding.zone {
@@ -155,7 +172,9 @@ package struct DatabasePerformer {
     let result = try replica.transaction {
       var log =
         try performer.ownLog()
-        ?? OwnLog(household: performer.household, epoch: performer.keys.epoch, zone: performer.zone, origin: performer.replica.binding.origin)
+        ?? OwnLog(
+          household: performer.household, epoch: performer.keys.epoch, zone: performer.zone,
+          origin: performer.replica.binding.origin)
       performer.written = []
       let result = try body(&performer, &log)
       if log.hasUnsealed { try performer.seal(&log) }
@@ -186,7 +205,8 @@ package struct DatabasePerformer {
       let isHead = HeadName(object.name) != nil
       let rows = isHead ? written.flatMap(\.rows) : []
       try replica.enqueue(
-        household: household, zone: zone, name: object.name.text, bytes: object.bytes, sequence: object.sequence, rows: rows)
+        household: household, zone: zone, name: object.name.text, bytes: object.bytes, sequence: object.sequence,
+        rows: rows)
     }
     try replica.setValue(Key.log(zone), log.encoded())
   }

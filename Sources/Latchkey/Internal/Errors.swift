@@ -21,7 +21,8 @@ extension LatchkeyError {
     case let error as LogError:
       self.init(
         .other, "damaged-state", "What Latchkey keeps in \(path ?? "its state") does not decode: \(error).")
-    case is CancellationError: self.init(.cancelled, "cancelled", "Cancelled. What was under way is taken up again next time.")
+    case is CancellationError:
+      self.init(.cancelled, "cancelled", "Cancelled. What was under way is taken up again next time.")
     default: self.init(.other, "unexpected", "Something unexpected happened: \(error).")
     }
   }
@@ -31,7 +32,8 @@ extension LatchkeyError {
     switch error.cause {
     case .cancelled: self.init(.cancelled, "cancelled", message)
     case .storeMissing:
-      self.init(.store, "store-missing", message, next: ["mount the folder or check the store's URL, then run it again"])
+      self.init(
+        .store, "store-missing", message, next: ["mount the folder or check the store's URL, then run it again"])
     case .quotaExceeded: self.init(.store, "store-full", message, next: [error.next])
     case .readOnly, .forbidden: self.init(.store, "store-read-only", message, next: [error.next])
     default: self.init(.store, "store-" + error.code, message, next: error.next.isEmpty ? [] : [error.next])
@@ -45,15 +47,19 @@ extension LatchkeyError {
     case .fileExists: self.init(.usage, "file-exists", message, next: ["choose a path where nothing is"])
     case .notADatabase:
       self.init(
-        .database, "not-a-database", message + " It may be encrypted, or another kind of file.", next: ["check the path"])
+        .database, "not-a-database", message + " It may be encrypted, or another kind of file.",
+        next: ["check the path"])
     case .corrupt:
       self.init(
         .database, "corrupt", message + " Latchkey changed nothing.",
         next: ["sqlite3 \(path) 'PRAGMA integrity_check'", "restore it from a backup"])
     case .busy:
-      self.init(.busy, "database-busy", message + " Nothing was changed.", next: ["close the app or wait, then run it again"])
-    case .readOnly: self.init(.busy, "database-read-only", message, next: ["check the file's and its folder's permissions"])
-    case .full: self.init(.busy, "disk-full", message + " Nothing was changed.", next: ["free some space, then run it again"])
+      self.init(
+        .busy, "database-busy", message + " Nothing was changed.", next: ["close the app or wait, then run it again"])
+    case .readOnly:
+      self.init(.busy, "database-read-only", message, next: ["check the file's and its folder's permissions"])
+    case .full:
+      self.init(.busy, "disk-full", message + " Nothing was changed.", next: ["free some space, then run it again"])
     case .io, .database, .oldLibrary: self.init(.other, "database-failed", message)
     case .newerFormat: self.init(.newer, "newer-file", message, next: ["update latchkey"])
     case .notAttached: self.init(.notAttached, "not-attached", message, next: ["latchkey attach \(path)"])
@@ -79,24 +85,29 @@ extension LatchkeyError {
       self.init(
         .store, "store-missing",
         "The place answers, but it holds no Latchkey store: it is not mounted, was emptied, or is another place. Nothing was "
-          + "changed here, and nothing is taken for deleted.", next: ["mount the folder or check the store's URL, then run it again"])
+          + "changed here, and nothing is taken for deleted.",
+        next: ["mount the folder or check the store's URL, then run it again"])
     case .otherStore:
       self.init(
-        .store, "other-store", "The place holds a Latchkey store, but not the one this household is kept in. Nothing was changed.",
+        .store, "other-store",
+        "The place holds a Latchkey store, but not the one this household is kept in. Nothing was changed.",
         next: ["check the store's URL"])
     case .badMarker(let why):
       if why == "of a newer version" {
-        self.init(.newer, "newer-store", "The store was made by a newer version of Latchkey.", next: ["update latchkey"])
+        self.init(
+          .newer, "newer-store", "The store was made by a newer version of Latchkey.", next: ["update latchkey"])
       } else {
         self.init(.damage, "damaged-marker", "The store's marker object is damaged: \(why). Nothing was changed.")
       }
-    case .refused(let reason): self.init(.membership, "not-allowed", "The household's roster does not allow this: \(reason).")
+    case .refused(let reason):
+      self.init(.membership, "not-allowed", "The household's roster does not allow this: \(reason).")
     case .newerRoster:
       self.init(
         .newer, "newer-roster",
         "The household's roster holds an operation that this version does not know. Nothing is uploaded until it does.",
         next: ["update latchkey"])
-    case .damagedState(let what): self.init(.damage, "damaged-state", "What Latchkey keeps of the household is damaged: \(what).")
+    case .damagedState(let what):
+      self.init(.damage, "damaged-state", "What Latchkey keeps of the household is damaged: \(what).")
     case .tooLarge: self.init(.other, "too-large", "An object would be larger than the format allows.")
     case .outOfOrder(let event): self.init(.other, "defect", "A defect in Latchkey: \(event) came out of order.")
     }
@@ -126,5 +137,7 @@ extension LatchkeyError {
 
   static let noIdentity = LatchkeyError(
     .notAttached, "no-identity", "There is no identity on this device yet.",
-    next: ["latchkey init --name YOUR-NAME --store URL", "or, with an invite: latchkey join --db FILE --name YOUR-NAME"])
+    next: [
+      "latchkey init --name YOUR-NAME --store URL", "or, with an invite: latchkey join --db FILE --name YOUR-NAME",
+    ])
 }

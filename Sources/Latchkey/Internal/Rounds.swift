@@ -31,7 +31,9 @@ extension Home {
     return .put
   }
 
-  private func attemptRound(_ membership: Membership, access: StoreAccess, replica: Replica?) async throws -> RoundReport {
+  private func attemptRound(_ membership: Membership, access: StoreAccess, replica: Replica?) async throws
+    -> RoundReport
+  {
     let contents = try contents()
     let now = world.now()
     var kept = try state(of: membership.id)

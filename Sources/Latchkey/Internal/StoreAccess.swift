@@ -24,12 +24,16 @@ struct StoreAccess: Sendable {
       throw LatchkeyError(
         .store, "store-marker-missing",
         "\(locator.text) holds objects, but no Latchkey marker: the marker was lost, or the place belongs to something else.",
-        next: ["choose an empty place", "if it is a household's store, restore the object latchkey-store from a backup"])
+        next: [
+          "choose an empty place", "if it is a household's store, restore the object latchkey-store from a backup",
+        ])
     case .newerFormat(let version):
       throw LatchkeyError(
-        .newer, "newer-store", "\(locator.text) was made by a newer version of Latchkey (format \(version)).", next: ["update latchkey"])
+        .newer, "newer-store", "\(locator.text) was made by a newer version of Latchkey (format \(version)).",
+        next: ["update latchkey"])
     case .notAStore:
-      throw LatchkeyError(.store, "not-a-store", "\(locator.text) holds a file latchkey-store that is not a store's marker.")
+      throw LatchkeyError(
+        .store, "not-a-store", "\(locator.text) holds a file latchkey-store that is not a store's marker.")
     }
   }
 

@@ -9,30 +9,42 @@ extension Warning {
     case .damaged(let object, let reason):
       self.init(code: "damaged", message: "Object \(object) was set aside: \(reason). Other devices' data went on.")
     case .newer(let object, let reason):
-      self.init(code: "newer", message: "Object \(object) was written by a newer version (\(reason)) and waits for an update of latchkey.")
+      self.init(
+        code: "newer",
+        message: "Object \(object) was written by a newer version (\(reason)) and waits for an update of latchkey.")
     case .unknownAuthor(let device, _):
       self.init(
-        code: "unknown-author", message: "Device \(device.short) has written, but nobody has admitted it yet: its data waits.")
+        code: "unknown-author",
+        message: "Device \(device.short) has written, but nobody has admitted it yet: its data waits.")
     case .rollback(let origin, let accepted, let shown):
       self.init(
         code: "rollback",
-        message: "The store shows less of device \(origin.device.short)'s log than before (\(shown) of \(accepted)): it was rolled back. Rows were kept.")
+        message:
+          "The store shows less of device \(origin.device.short)'s log than before (\(shown) of \(accepted)): it was rolled back. Rows were kept."
+      )
     case .fork(let origin, let sequence):
       self.init(
         code: "fork",
-        message: "Device \(origin.device.short) has written two different entries at position \(sequence): keys were copied, or an old copy is in use. Its log was stopped here.")
+        message:
+          "Device \(origin.device.short) has written two different entries at position \(sequence): keys were copied, or an old copy is in use. Its log was stopped here."
+      )
     case .rosterBehind(let origin):
       self.init(
-        code: "roster-behind", message: "Device \(origin.device.short) cites roster entries that the store does not show yet: its data waits.")
+        code: "roster-behind",
+        message: "Device \(origin.device.short) cites roster entries that the store does not show yet: its data waits.")
     case .missing(let object, let origin):
       self.init(
-        code: "missing", message: "Object \(object) of device \(origin.device.short)'s log is not in the store: that log waits.")
+        code: "missing",
+        message: "Object \(object) of device \(origin.device.short)'s log is not in the store: that log waits.")
     case .notMine(let origin):
       self.init(
         code: "not-mine",
-        message: "The store holds a log under this device's name (\(origin.device.short)) that it did not write: keys were copied or stolen, or an old copy is in use.")
+        message:
+          "The store holds a log under this device's name (\(origin.device.short)) that it did not write: keys were copied or stolen, or an old copy is in use."
+      )
     case .notAuthorised(let origin, _):
-      self.init(code: "reader-wrote", message: "Device \(origin.device.short) is a reader's; what it wrote does not count.")
+      self.init(
+        code: "reader-wrote", message: "Device \(origin.device.short) is a reader's; what it wrote does not count.")
     }
   }
 
@@ -41,11 +53,15 @@ extension Warning {
     case .overused(let invite, let devices):
       self.init(
         code: "invite-overused",
-        message: "An invite for fewer was used by \(devices.count) devices (invite \(invite.short)): check who is in the household.")
+        message:
+          "An invite for fewer was used by \(devices.count) devices (invite \(invite.short)): check who is in the household."
+      )
     case .fork(let origin, let sequence, _):
       self.init(
         code: "roster-fork",
-        message: "Device \(origin.device.short) has signed two different roster entries at position \(sequence): keys were copied.")
+        message:
+          "Device \(origin.device.short) has signed two different roster entries at position \(sequence): keys were copied."
+      )
     }
   }
 }
@@ -63,11 +79,21 @@ extension SyncReport {
     for finding in round.findings { warn(Warning(finding)) }
     for name in round.admitted { warn(Warning(code: "admitted", message: "\(name) was admitted.")) }
     for name in round.openClaims {
-      warn(Warning(code: "claim-waits", message: "\(name) wants to join, and more than one device used that invite, or it takes an owner: revoke it and invite anew."))
+      warn(
+        Warning(
+          code: "claim-waits",
+          message:
+            "\(name) wants to join, and more than one device used that invite, or it takes an owner: revoke it and invite anew."
+        ))
     }
     for claim in round.refusedClaims { warn(Warning(code: "claim-refused", message: "\(claim).")) }
     if round.isProvisional {
-      warn(Warning(code: "provisional", message: "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."))
+      warn(
+        Warning(
+          code: "provisional",
+          message:
+            "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."
+        ))
     }
     warnings = seen
   }

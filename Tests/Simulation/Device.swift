@@ -1,0 +1,73 @@
+import Latchkey
+import LatchkeyEncoding
+import LatchkeyEngine
+import LatchkeyKeys
+import LatchkeyLog
+import LatchkeySQLite
+import LatchkeyTables
+
+/// One device of the simulated world: its keys, its database, its clock, what it keeps, and the round it is in.
+final class Device {
+  let index: Int
+  let keys: DeviceKeys
+  let chain: CertificateChain
+  let clock: VirtualClock
+  /// How much its clock is ahead of the true time, in milliseconds, and how fast it runs.
+  var offset: Int64 = 0
+  var drift = 0
+  /// The app's file, in memory; the app and Latchkey use it through one connection. Nil until there is one.
+  var connection: Connection?
+  /// Once attached.
+  var replica: Replica?
+  /// What is kept beside the keyring, as of the last time that it was kept.
+  var kept: HouseholdState?
+  /// Gives record names; survives crashes, as randomness does.
+  var names: Stream
+  /// Numbers the app's inserts.
+  var serial = 0
+  var baseline = Baseline()
+
+  /// The round that is under way, and the effect that comes next. Lost in a crash.
+  var round: SyncRound?
+  var effect: Effect?
+  var lastReport: RoundReport?
+
+  /// Sent so far, and how far what was accepted has got: must never fall.
+  var seen = Progress()
+
+  struct Progress {
+    var clock: UInt64 = 0
+    var sequence: UInt64 = 0
+    var counter: UInt64 = 0
+    var accepted: [Origin: (sequence: UInt64, counter: UInt64)] = [:]
+    /// The last row of the outbox that was looked at.
+    var outbox: Int64 = 0
+  }
+
+  init(index: Int, keys: DeviceKeys, chain: CertificateChain, clock: VirtualClock, names: Stream) {
+    self.index = index
+    self.keys = keys
+    self.chain = chain
+    self.clock = clock
+    self.names = names
+  }
+
+  var name: String { "d\(index)" }
+  var isMember: Bool { kept != nil }
+
+  /// The process ends: what was not kept is gone.
+  func loseRound() {
+    round = nil
+    effect = nil
+  }
+
+  /// Opens the file anew, as a new process does.
+  func reopen(_ connection: Connection) throws {
+    self.connection = connection
+    let replica = try Replica(connection: connection)
+    replica.randomName = { [unowned self] in
+      RecordName(raw: Bytes16(high: self.names.next(), low: self.names.next()))
+    }
+    self.replica = replica
+  }
+}

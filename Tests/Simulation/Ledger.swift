@@ -1,0 +1,90 @@
+import Glibc
+import LatchkeyEncoding
+import LatchkeyKeys
+import LatchkeyLog
+
+/// Everything that was ever sealed or put, with the keys to read it: what an adversary who keeps all bytes would have, and
+/// what only the devices can read of it.
+struct Ledger {
+  let keys: EpochKeys
+  private var contents: [ObjectName: [UInt8]] = [:]
+  private var hashes: [Position: EntryHash] = [:]
+
+  private struct Position: Hashable {
+    let zone: ZoneID
+    let origin: Origin
+    let sequence: UInt64
+  }
+
+  init(keys: EpochKeys) { self.keys = keys }
+
+  /// An object leaves a device, whether or not it arrives.
+  mutating func put(_ name: ObjectName, _ bytes: [UInt8]) throws {
+    try checkPlaintext(name.text, bytes)
+    try remember(name, bytes)
+  }
+
+  /// A device has sealed an object of a row zone and will send it.
+  ///
+  /// - Returns: its entries that are new, in order.
+  mutating func sealed(_ below: ObjectName, zone: ZoneID, _ bytes: [UInt8]) throws -> [StoredEntry] {
+    let name = keys.objectName(zone: zone, below)
+    if contents[name] != nil {
+      try remember(name, bytes)
+      return []
+    }
+    try remember(name, bytes)
+    return try entries(below, zone: zone, bytes)
+  }
+
+  /// The entries in an object of a log that have not been seen, in order.
+  ///
+  /// - Throws: ``Violation`` if a position holds another entry than before.
+  mutating func entries(_ below: ObjectName, zone: ZoneID, _ bytes: [UInt8]) throws -> [StoredEntry] {
+    let found: [StoredEntry]
+    if HeadName(below) != nil {
+      let place = keys.place(.head, zone: zone, name: below)
+      found = try HeadContent(decoding: Envelope.open(bytes, at: place, key: keys.zoneKey(zone))).tail
+    } else if below.text.hasPrefix("l/") {
+      let place = keys.place(.segment, zone: zone, name: below)
+      found = try SegmentContent(decoding: Envelope.open(bytes, at: place, key: keys.zoneKey(zone))).entries
+    } else {
+      return []
+    }
+    var new: [StoredEntry] = []
+    for entry in found {
+      let body = try EntryBody(decoding: entry.body)
+      let hash = EntryBody.hash(of: entry.body)
+      let position = Position(zone: body.zone, origin: body.origin, sequence: body.sequence)
+      if let known = hashes[position] {
+        guard known == hash else { throw Violation(.fork, "two entries at \(body.origin) \(body.sequence)") }
+      } else {
+        hashes[position] = hash
+        new.append(entry)
+      }
+    }
+    return new
+  }
+
+  private mutating func remember(_ name: ObjectName, _ bytes: [UInt8]) throws {
+    if let known = contents[name] {
+      guard known == bytes else { throw Violation(.overwrite, "\(name) has two contents") }
+    } else {
+      contents[name] = bytes
+    }
+  }
+
+  private func checkPlaintext(_ name: String, _ bytes: [UInt8]) throws {
+    let canary = Array(AppSchema.canary.utf8)
+    let found = bytes.withUnsafeBytes { all in
+      guard var at = all.baseAddress, all.count >= canary.count else { return false }
+      let end = at + all.count - canary.count
+      while at <= end, let next = memchr(at, Int32(canary[0]), end - at + 1) {
+        if memcmp(next, canary, canary.count) == 0 { return true }
+        at = UnsafeRawPointer(next) + 1
+      }
+      return false
+    }
+    if found || name.contains(AppSchema.canary) { throw Violation(.plaintext, "\(name) can be read") }
+  }
+}

@@ -1,0 +1,181 @@
+import Latchkey
+import LatchkeyEncoding
+import LatchkeyEngine
+import LatchkeyKeys
+import LatchkeyLog
+import LatchkeySQLite
+import LatchkeyTables
+
+/// A link that was made for a newcomer.
+struct Invitation {
+  let link: InviteLink
+  let id: InviteID
+  let inviter: Int
+  let blob: [UInt8]
+  /// Whether the store has confirmed the blob.
+  var isThere = false
+}
+
+/// How devices come in: the founder's or another owner's link, a claim, an admission, all through the code that devices run.
+extension World {
+  /// The app's file before Latchkey sees it. Some newcomers have rows of their own, some have no file.
+  func prepare(_ device: Device) throws {
+    var random = Stream(seed, "prepare", device.index)
+    if device.index > 0, random.chance(40) { return }
+    let connection = try Connection(":memory:", mode: .create, clock: device.clock)
+    try connection.execute(AppSchema.sql)
+    try connection.run(
+      "INSERT INTO zebrafinLocal VALUES (1, ?)", [SQLiteValue("\(AppSchema.canary) stays on \(device.name)")])
+    device.connection = connection
+    guard device.index == 0 || random.chance(50) else { return }
+    let app = App(
+      connection: connection, device: device.index, operations: [.insert], keys: swarm.keys, isWordy: false)
+    var serial = 1_000_000 + device.index * 1_000
+    for _ in 0..<(2 + random.below(8)) { _ = try app.run(&random, serial: &serial, &marks) }
+  }
+
+  /// Attaches the device's file to the zone.
+  func attach(_ device: Device) throws {
+    var random = secureRandom()
+    let binding = ZoneBinding(
+      household: keys.household, zone: zone, zoneName: "\(AppSchema.canary) budget",
+      origin: Origin(device: device.keys.id, incarnation: Incarnation(random.bytes(8)) ?? Incarnation(1)),
+      digestKey: keys.digestKey(zone: zone))
+    let connection: Connection
+    if let known = device.connection {
+      connection = known
+      let survey = try Replica.attach(connection, rules: AppSchema.rules, zone: binding)
+      guard survey.syncing.map(\.name).sorted() == AppSchema.tables.map(\.name).sorted() else {
+        throw Violation(.database, "the verdicts are \(survey.tables.map { "\($0.name) \($0.verdict)" })")
+      }
+      if try !Snapshot(connection).meaning().isEmpty, device.index > 0 { marks[.rowsBeforeJoining] += 1 }
+    } else {
+      connection = try Connection(":memory:", mode: .create, clock: device.clock)
+      try Replica.createEmpty(connection, zone: binding, createsTables: true)
+      marks[.madeFromDescription] += 1
+    }
+    try device.reopen(connection)
+  }
+
+  /// One step of a newcomer: its link is made, its invite confirmed, then it reads the roster's beginning and claims.
+  ///
+  /// - Returns: false where the next step is somebody else's turn.
+  func join(_ device: Device, _ random: inout Stream) throws -> Bool {
+    guard var invitation = links[device.index] else {
+      try invite(device, &random)
+      return false
+    }
+    do {
+      if !invitation.isThere {
+        let object = invitation.link.secret.keys.objectName
+        try ledger.put(object, invitation.blob)
+        try store.put(object, invitation.blob, faults, &random, &marks)
+        invitation.isThere = true
+        links[device.index] = invitation
+        return true
+      }
+      try claim(device, invitation, &random)
+    } catch is RequestFailed {
+      return false
+    }
+    return false
+  }
+
+  /// A device that may invite opens an invite, between two of its own rounds.
+  private func invite(_ device: Device, _ random: inout Stream) throws {
+    let owners = devices.filter { other in
+      other.round == nil && other.kept.map { $0.roster.role(of: other.keys.id) == .owner } == true
+    }
+    guard let inviter = random.pick(owners), var state = inviter.kept else { return }
+    var secure = secureRandom()
+    let secret = InviteSecret(&secure)
+    let link = secret.keys
+    let role: InviteRole =
+      swarm.isPrivate || (random.chance(20) && inviter.index == 0) ? .mine : random.chance(50) ? .owner : .member
+    let id = InviteID(secure.bytes(16)) ?? .zero
+    let expiry = UInt64(time) + 400 * 365 * 86_400_000
+    let terms = OpenInvite(
+      id: id, claimKey: link.claimKey.publicKey, boxKey: link.boxKey.publicKey, role: role, expiry: expiry)
+    try state.write(.openInvite(terms), device: inviter.keys, now: now(inviter))
+    try state.seal(keys: keys, device: inviter.keys, now: now(inviter), random: &secure)
+    inviter.kept = state
+    guard let seal = keys.key.seal(to: link.boxKey.publicKey) else { throw Violation(.defect, "no seal") }
+    let blob = InviteBlob(
+      household: keys.household, epoch: keys.epoch, invite: id, seal: seal, rosterHeads: state.roster.heads,
+      householdName: "\(AppSchema.canary) home", inviterName: "\(AppSchema.canary) Ana", role: role, expiry: expiry,
+      zones: [.init(id: zone, name: "\(AppSchema.canary) budget")])
+    let text = InviteLink(
+      secret: secret, household: keys.household, checkpoint: Roster.checkpoint(state.roster.heads),
+      locator: "folder:/\(AppSchema.canary)", expiry: expiry, role: role
+    ).text
+    links[device.index] = Invitation(
+      link: try InviteLink(parsing: text), id: id, inviter: inviter.index,
+      blob: try Envelope.seal(blob.encoded, at: link.place, key: link.blobKey, nonce: EnvelopeNonce(&secure)))
+    trace.note("\(inviter.name) invites \(device.name) as \(role)")
+  }
+
+  /// The newcomer opens its link, finds Genesis, and puts its claim into its outbox.
+  private func claim(_ device: Device, _ invitation: Invitation, _ random: inout Stream) throws {
+    let link = invitation.link.secret.keys
+    let object = link.objectName
+    guard let sealed = try store.get([object], faults, &random, &marks)[object] else { return }
+    let blob = try InviteBlob(decoding: Envelope.open(sealed, at: link.place, key: link.blobKey))
+    guard blob.belongs(to: invitation.link), let opened = blob.open(with: link), opened.key == keys.key else {
+      throw Violation(.membership, "\(device.name): the invite is not what the link says")
+    }
+    guard let genesis = try findGenesis(&random) else { return }
+    var secure = secureRandom()
+    let origin = Origin(device: device.keys.id, incarnation: Incarnation(secure.bytes(8)) ?? Incarnation(1))
+    var state = try HouseholdState(household: blob.household, epoch: blob.epoch, genesis: genesis, origin: origin)
+    let claim: Claim
+    if invitation.link.role == .mine {
+      // In a real household the inviter's chain is read from the roster; here it is the person's first device.
+      guard let founder = state.roster.state.genesis?.chain else { throw Violation(.defect, "no Genesis") }
+      let inviter = devices[invitation.inviter]
+      let request = Certificate(request: device.keys, person: founder.person, signer: founder.keys.id)
+      guard founder.keys.id == inviter.keys.id else {
+        links[device.index] = nil
+        return
+      }
+      claim = Claim(
+        household: blob.household, invite: blob.invite, joining: founder, request: request,
+        personName: "\(AppSchema.canary) Ana", deviceName: "\(AppSchema.canary) \(device.name)", epoch: blob.epoch,
+        claimKey: link.claimKey, device: device.keys)
+      marks[.ownDevices] += 1
+    } else {
+      claim = Claim(
+        household: blob.household, invite: blob.invite, chain: device.chain, personName: "\(AppSchema.canary) Ben",
+        deviceName: "\(AppSchema.canary) \(device.name)", epoch: blob.epoch, claimKey: link.claimKey,
+        device: device.keys)
+    }
+    let name = claim.name(keys)
+    let bytes = try Envelope.seal(
+      claim.bytes, at: keys.place(.claim, zone: .roster, name: name), key: keys.zoneKey(.roster),
+      nonce: EnvelopeNonce(&secure))
+    state.enqueue(SealedObject(name: name, bytes: bytes, sequence: 0))
+    device.kept = state
+    try attach(device)
+    marks[.joins] += 1
+    trace.note("\(device.name) claims")
+  }
+
+  private func findGenesis(_ random: inout Stream) throws -> StoredEntry? {
+    let prefix = keys.prefix(.roster)
+    let listed = try store.list(prefix + "/", faults, &random, &marks).compactMap { name in
+      ObjectName(String(name.text.dropFirst(prefix.utf8.count + 1)))
+    }
+    for below in listed where HeadName(below) != nil {
+      let name = keys.objectName(zone: .roster, below)
+      guard let bytes = try store.get([name], faults, &random, &marks)[name] else { continue }
+      switch GenesisSearch.search(head: below, bytes: bytes, keys: keys) {
+      case .found(let entry): return entry
+      case .notHere: continue
+      case .look(let segment):
+        let name = keys.objectName(zone: .roster, segment)
+        guard let bytes = try store.get([name], faults, &random, &marks)[name] else { continue }
+        if let entry = GenesisSearch.search(segment: segment, bytes: bytes, keys: keys) { return entry }
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,100 @@
+import Latchkey
+import LatchkeyEncoding
+import LatchkeyEngine
+import LatchkeyKeys
+import LatchkeyLog
+import LatchkeyRecords
+import LatchkeySQLite
+
+/// What is looked at after every transaction that may have published something.
+extension World {
+  /// Checks that exactly the app's changes were published, and takes them into the oracle.
+  ///
+  /// - Parameter before: what the tables said before the transaction.
+  func observe(_ device: Device, before: Meaning, _ reply: DatabaseReply) throws {
+    let connection = try database(of: device)
+    try readOutbox(device, connection)
+    try checkProgress(device)
+    if case .sealed(_, _, more: true) = reply {
+      marks[.partialPasses] += 1
+    } else {
+      // Tables that a description just made will be looked through in the next pass.
+      if case .sealed(_, released: 0, _) = reply, try !isDrained(connection) {
+        throw Violation(.capture, "\(device.name): changes are left, and the pass says there are none")
+      }
+      if let difference = device.baseline.meaning().difference(from: before) {
+        throw Violation(.capture, "\(device.name): published and written differ: \(difference)")
+      }
+      let snapshot = try Snapshot(connection)
+      device.baseline = try Baseline(snapshot)
+      try countSituations(device, connection, snapshot)
+    }
+    trace.note(bytes: try Array(Snapshot(connection).meaning().text.utf8))
+  }
+
+  /// Whether everything captured has been stamped.
+  func isDrained(_ connection: Connection) throws -> Bool {
+    for row in try connection.rows("SELECT id, scan FROM lk_table") {
+      guard let id = row[0].integer else { continue }
+      if row[1] != .null { return false }
+      if try connection.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'lk_log\(id)'") == 0 { continue }
+      if try connection.integer("SELECT count(*) FROM lk_log\(id)") != 0 { return false }
+    }
+    return true
+  }
+
+  private func readOutbox(_ device: Device, _ connection: Connection) throws {
+    for row in try connection.rows("SELECT name, bytes FROM lk_outbox ORDER BY id") {
+      guard let name = row[0].string.flatMap(ObjectName.init), let bytes = row[1].bytes else {
+        throw Violation(.defect, "an outbox row without name or bytes")
+      }
+      for entry in try ledger.sealed(name, zone: zone, bytes) {
+        let body = try EntryBody(decoding: entry.body)
+        let stamp = Stamp(hlc: HLC(rawValue: body.group.hlc), origin: body.origin, tie: body.group.tie)
+        let payload = try Payload.decode(
+          entry.payload(body), origin: body.origin, hlc: stamp.hlc, tie: body.group.tie)
+        for change in payload.changes {
+          let publication = try Publication(change, own: stamp)
+          try device.baseline.publish(publication)
+          try oracle.add(publication, &marks)
+        }
+      }
+    }
+  }
+
+  /// Clock, own sequence and what was accepted of others only rise.
+  private func checkProgress(_ device: Device) throws {
+    let performer = try performer(device)
+    let clock = performer.replica.lastClock.rawValue
+    guard clock >= device.seen.clock else { throw Violation(.monotony, "\(device.name): the clock fell") }
+    device.seen.clock = clock
+    if let log = try performer.ownLog() {
+      guard log.lastSequence >= device.seen.sequence, log.counter >= device.seen.counter else {
+        throw Violation(.monotony, "\(device.name): its own log fell")
+      }
+      device.seen.sequence = log.lastSequence
+      device.seen.counter = log.counter
+    }
+    for (origin, author) in try performer.belief().authors {
+      let sequence = author.mark?.sequence ?? 0
+      if let known = device.seen.accepted[origin], sequence < known.sequence || author.counter < known.counter {
+        throw Violation(.monotony, "\(device.name): what was accepted of \(origin) fell")
+      }
+      device.seen.accepted[origin] = (sequence, author.counter)
+    }
+  }
+
+  private func countSituations(_ device: Device, _ connection: Connection, _ snapshot: Snapshot) throws {
+    if try connection.integer("SELECT count(*) FROM lk_wait") != 0 { marks[.deferredReferences] += 1 }
+    if try connection.integer("SELECT count(*) FROM lk_park") != 0 { marks[.parkedRows] += 1 }
+    if try connection.integer("SELECT count(*) FROM lk_held") != 0 { marks[.heldGroups] += 1 }
+    for (index, table) in AppSchema.tables.enumerated() where table.keyIsLocal {
+      for row in snapshot.tables[index] ?? [] {
+        guard let record = row.record, case .plain(let hint)? = oracle.records[record]?.cells[table.key[0]]?.field,
+          hint != row.values[table.key[0]]
+        else { continue }
+        marks[.keyCollisions] += 1
+      }
+    }
+  }
+}

@@ -1,0 +1,267 @@
+import LatchkeyEncoding
+import LatchkeyRecords
+import LatchkeySQLite
+
+/// A column's value in the checks: plain, or the record that it refers to.
+enum Field: Hashable {
+  case plain(SQLiteValue)
+  case record(RecordName)
+
+  init(_ value: Value) throws {
+    switch value {
+    case .null: self = .plain(.null)
+    case .integer(let x): self = .plain(.integer(x))
+    case .real(let x): self = .plain(.real(x))
+    case .text(let x): self = .plain(.text(x))
+    case .blob(let x): self = .plain(.blob(x))
+    case .reference(let name): self = .record(name)
+    case .together, .unknown: throw Violation(.capture, "a kind of value that this app cannot have written")
+    }
+  }
+}
+
+/// One record's change, as it was published.
+struct Publication {
+  let origin: Origin
+  let stamp: Stamp
+  let table: Int
+  let record: RecordName
+  var born = false
+  var deleted = false
+  /// By column index.
+  var cells: [Int: Field] = [:]
+
+  /// - Throws: ``Violation`` for registers that the app's work cannot lead to.
+  init(_ change: RecordChange, own stamp: Stamp) throws {
+    guard let table = AppSchema.tables.firstIndex(where: { $0.name == change.table }) else {
+      throw Violation(.capture, "rows of \(change.table) were published")
+    }
+    (origin, self.stamp, self.table, record) = (stamp.origin, stamp, table, change.record)
+    for entry in change.state.registers {
+      guard entry.stamp == stamp else { throw Violation(.capture, "a stamp that is not the group's own") }
+      switch (entry.register, entry.value) {
+      case (.born, _): born = true
+      case (.tombstone, _): deleted = true
+      case (.cell(let name), .cell(let value)):
+        guard let column = AppSchema.tables[table].columns.firstIndex(where: { $0.name == name }),
+          !AppSchema.tables[table].columns[column].isLocal
+        else { throw Violation(.capture, "\(change.table).\(name) was published") }
+        cells[column] = try Field(value)
+      case (.home, _), (.alias, _), (.lend, _), (.hide, _), (.additive, _), (.unknown, _), (.cell, _):
+        throw Violation(.capture, "an unexpected register \(entry.register)")
+      }
+    }
+  }
+}
+
+/// What all acknowledged work amounts to: a plain fold over everything that was published, independent of the code that
+/// merges and shows. (That what is published is what the app did is checked where it is published: ``Baseline``.)
+struct Oracle {
+  struct Record {
+    let table: Int
+    var born: Stamp?
+    var tombstone: Stamp?
+    /// The newest write of each column.
+    var cells: [Int: (stamp: Stamp, field: Field)] = [:]
+
+    var isLive: Bool { born.map { born in tombstone.map { born > $0 } ?? true } ?? false }
+  }
+
+  private(set) var records: [RecordName: Record] = [:]
+  private(set) var newest: Int64 = 0
+
+  mutating func add(_ publication: Publication, _ marks: inout Marks) throws {
+    let stamp = publication.stamp
+    newest = max(newest, stamp.hlc.milliseconds)
+    var record = records[publication.record] ?? Record(table: publication.table)
+    guard record.table == publication.table else { throw Violation(.capture, "one record in two tables") }
+    if publication.born {
+      if let other = record.born, other.origin != stamp.origin { marks[.sameKeyInserts] += 1 }
+      record.born = max(record.born ?? stamp, stamp)
+    }
+    if publication.deleted {
+      if record.cells.values.contains(where: { $0.stamp.origin != stamp.origin && $0.stamp > (record.born ?? stamp) }) {
+        marks[.deletesAgainstEdits] += 1
+      }
+      record.tombstone = max(record.tombstone ?? stamp, stamp)
+    }
+    for (column, field) in publication.cells {
+      if let other = record.cells[column] {
+        if other.stamp.origin != stamp.origin { marks[.conflicts] += 1 }
+        if other.stamp.hlc == stamp.hlc, other.stamp.origin != stamp.origin { marks[.equalClocks] += 1 }
+        if other.stamp > stamp { continue }
+        if other.stamp == stamp, other.field != field { throw Violation(.fork, "one stamp, two values") }
+      }
+      record.cells[column] = (stamp, field)
+    }
+    records[publication.record] = record
+  }
+
+  /// What every device must show: by record, the fields of its row.
+  ///
+  /// A row is hidden if a row that it requires is hidden, or if an older row (by newest insert, then by name) has its
+  /// unique key; a reference that need not be is shown as NULL while its target is hidden.
+  func shown() -> [RecordName: (table: Int, fields: [Field])] {
+    var out: [RecordName: (table: Int, fields: [Field])] = [:]
+    for (index, table) in AppSchema.tables.enumerated() {
+      var candidates = records.filter { $0.value.table == index && $0.value.isLive }.map { ($0.key, $0.value) }
+      candidates.sort { a, b in
+        guard let x = a.1.born, let y = b.1.born, x != y else { return a.0 < b.0 }
+        return x < y
+      }
+      let inTable = Set(candidates.map(\.0))
+      var taken = table.unique.map { _ in Set<[Field]>() }
+      candidates: for (name, record) in candidates {
+        // What was written before the newest insert or delete is void.
+        let floor = max(record.born?.hlc ?? .zero, record.tombstone?.hlc ?? .zero)
+        var fields: [Field] = []
+        for (column, declared) in table.columns.enumerated() {
+          let cell = record.cells[column]
+          var field = cell.map { $0.stamp.hlc >= floor ? $0.field : .plain(.null) } ?? .plain(.null)
+          if case .record(let target) = field, let reference = declared.reference {
+            let isShown = reference.table == index ? inTable.contains(target) : out[target] != nil
+            if !isShown {
+              if declared.isRequired { continue candidates }
+              field = .plain(.null)
+            }
+          }
+          fields.append(field)
+        }
+        let uniques = table.unique.map { $0.map { fields[$0] } }
+        let blocked = uniques.enumerated().contains { at, key in
+          !key.contains(.plain(.null)) && taken[at].contains(key)
+        }
+        if blocked { continue }
+        for (at, key) in uniques.enumerated() { taken[at].insert(key) }
+        out[name] = (index, fields)
+      }
+    }
+    return out
+  }
+}
+
+/// What one device's tables showed when Latchkey last looked, by record: whatever differs since is the app's work, and
+/// exactly that must be published.
+struct Baseline {
+  private var rows: [RecordName: (table: Int, fields: [Field])] = [:]
+
+  /// Nothing shown.
+  init() {}
+
+  /// - Throws: ``Violation`` where a row has no record, or refers to a row that is not there.
+  init(_ snapshot: Snapshot) throws {
+    var keys: [[SQLiteValue: RecordName]] = []
+    for (index, table) in AppSchema.tables.enumerated() {
+      var known: [SQLiteValue: RecordName] = [:]
+      for row in snapshot.tables[index] ?? [] where table.key.count == 1 {
+        known[row.values[table.key[0]]] = row.record
+      }
+      keys.append(known)
+    }
+    for (index, table) in AppSchema.tables.enumerated() {
+      for row in snapshot.tables[index] ?? [] {
+        guard let record = row.record else {
+          throw Violation(.capture, "\(table.name) \(show(row.values[table.uid])) has no record after a pass")
+        }
+        var fields: [Field] = []
+        for (column, declared) in table.columns.enumerated() {
+          let value = row.values[column]
+          guard let reference = declared.reference, !value.isNull, value != reference.none else {
+            fields.append(.plain(value))
+            continue
+          }
+          guard let target = keys[reference.table][value] else {
+            throw Violation(.references, "\(table.name).\(declared.name) shows \(show(value)), which is not there")
+          }
+          fields.append(.record(target))
+        }
+        if rows.updateValue((index, fields), forKey: record) != nil {
+          throw Violation(.capture, "one record in two rows of \(table.name)")
+        }
+      }
+    }
+  }
+
+  /// Takes in what was published of the difference.
+  ///
+  /// - Throws: ``Violation`` for what nobody wrote: a delete of what was not shown, a field that has not changed.
+  mutating func publish(_ publication: Publication) throws {
+    let table = AppSchema.tables[publication.table]
+    if publication.deleted, !publication.born {
+      guard rows.removeValue(forKey: publication.record) != nil else {
+        throw Violation(.capture, "the delete of a row of \(table.name) that was not shown")
+      }
+      return
+    }
+    if publication.born {
+      var fields = [Field](repeating: .plain(.null), count: table.columns.count)
+      for (column, field) in publication.cells { fields[column] = field }
+      rows[publication.record] = (publication.table, fields)
+      return
+    }
+    guard var row = rows[publication.record] else {
+      throw Violation(.capture, "an edit of a row of \(table.name) that was not shown")
+    }
+    for (column, field) in publication.cells.sorted(by: { $0.key < $1.key }) {
+      if row.fields[column] == field {
+        throw Violation(.capture, "\(table.name).\(table.columns[column].name) was published, and nobody changed it")
+      }
+      row.fields[column] = field
+    }
+    rows[publication.record] = row
+  }
+
+  /// What is shown of another device's row is compared by record.
+  func difference(from shown: [RecordName: (table: Int, fields: [Field])]) -> String? {
+    for (record, row) in rows.sorted(by: { $0.key < $1.key }) {
+      let table = AppSchema.tables[row.table]
+      guard let wanted = shown[record] else {
+        return "\(table.name) \(words(row.fields)) is shown and should not be"
+      }
+      for (column, declared) in table.columns.enumerated() {
+        if declared.isLocal || (table.keyIsLocal && table.key.contains(column)) { continue }
+        if row.fields[column] != wanted.fields[column] {
+          return "\(table.name).\(declared.name) of \(words(row.fields)) should be \(words([wanted.fields[column]]))"
+        }
+      }
+    }
+    for (record, row) in shown.sorted(by: { $0.key < $1.key }) where rows[record] == nil {
+      return "\(AppSchema.tables[row.table].name) \(words(row.fields)) is not shown"
+    }
+    return nil
+  }
+
+  private func words(_ fields: [Field]) -> String {
+    fields.map {
+      switch $0 {
+      case .plain(let value): show(value)
+      case .record(let name): "→\(name.short)"
+      }
+    }.joined(separator: "|")
+  }
+
+  /// What the rows say, in the form in which a snapshot says it. A reference to what is gone says nothing.
+  func meaning() -> Meaning {
+    var out = Meaning()
+    for row in rows.values {
+      let table = AppSchema.tables[row.table]
+      guard case .plain(let uid) = row.fields[table.uid] else { continue }
+      var fields: [SQLiteValue] = []
+      for (column, declared) in table.columns.enumerated() {
+        if declared.isLocal || (table.keyIsLocal && table.key.contains(column)) { continue }
+        switch row.fields[column] {
+        case .plain(let value): fields.append(value)
+        case .record(let name):
+          guard let target = rows[name], case .plain(let value) = target.fields[AppSchema.tables[target.table].uid]
+          else {
+            fields.append(.null)
+            continue
+          }
+          fields.append(value)
+        }
+      }
+      out.add(table: row.table, uid: uid, fields)
+    }
+    return out
+  }
+}

@@ -1,0 +1,54 @@
+/// What one run is made of, drawn from its seed: each kind of operation and fault is on or off for the whole run, so that
+/// runs differ in kind and not only in order (Groce et al., "Swarm Testing", 2012).
+struct Swarm {
+  /// What the devices' clocks do.
+  enum Clocks {
+    /// All right, and time stands still for long: readings meet.
+    case still
+    case right
+    /// Wrong by up to a few minutes, drifting.
+    case loose
+    /// Wrong by hours and days, jumping.
+    case wild
+  }
+
+  let devices: Int
+  let steps: Int
+  let operations: [AppOperation]
+  let keys: Int
+  let isWordy: Bool
+  let clocks: Clocks
+  let faults: StoreFaults
+  /// Percent of effects after which, or in the transaction of which, the process dies.
+  let crashes: Int
+  /// Percent of steps that are the app's.
+  let appShare: Int
+  /// Most rows stamped in a pass.
+  let stampLimit: Int
+  /// Whether all devices are one person's.
+  let isPrivate: Bool
+
+  /// - Parameter isCalm: without faults.
+  init(seed: UInt64, isCalm: Bool) {
+    var random = Stream(seed, "swarm")
+    devices = random.pick(weighted: [(2, 5), (3, 4), (4, 2)]) ?? 2
+    steps = 60 + random.below(220)
+    let optional = AppOperation.allCases.filter { $0 != .insert && $0 != .update }
+    operations = [.insert, .insert, .update] + optional.filter { _ in random.chance(50) }
+    keys = 2 + random.below(8)
+    isWordy = random.chance(20)
+    clocks = random.pick(weighted: [(.still, 3), (.right, 3), (.loose, 3), (.wild, 2)]) ?? .right
+    appShare = 15 + random.below(35)
+    stampLimit = random.chance(40) ? 1 + random.below(4) : 20_000
+    isPrivate = random.chance(25)
+    let isFlaky = random.chance(90) && !isCalm
+    func rate(_ most: Int) -> Int {
+      let isOn = random.chance(50)
+      let value = 1 + random.below(most)
+      return isOn && isFlaky ? value : 0
+    }
+    crashes = rate(12)
+    faults = StoreFaults(
+      dropped: rate(15), lostReply: rate(15), late: rate(10), stale: rate(30), partial: rate(30), absent: rate(15))
+  }
+}

@@ -1,0 +1,347 @@
+import Latchkey
+import LatchkeyEncoding
+import LatchkeyEngine
+import LatchkeyKeys
+import LatchkeyLog
+import LatchkeyRecords
+import LatchkeySQLite
+import LatchkeyTables
+
+/// What is left out of a run, to make a failure smaller.
+struct Omissions: Equatable {
+  var steps: Set<Int> = []
+  var devices: Int?
+  var isCalm = false
+}
+
+/// One run: devices of one household with one zone, one store, one schedule, all drawn from one seed.
+///
+/// Chaos, then heal (no faults, right clocks), settle (everybody syncs until nothing moves), check, quiet rounds, check.
+final class World {
+  let seed: UInt64
+  let swarm: Swarm
+  let omissions: Omissions
+  var trace: Trace
+  var marks = Marks()
+  var store = SimulatedStore()
+  var ledger: Ledger
+  var oracle = Oracle()
+  let devices: [Device]
+  let zone: ZoneID
+  let keys: EpochKeys
+  /// The true time, in milliseconds since 1970.
+  var time: Int64 = 1_700_000_000_000
+  /// Numbers everything that needs randomness for keys and nonces.
+  private var draws = 0
+  /// Effects within the present step.
+  private var effects = 0
+  /// After the faults have ended.
+  private(set) var isHealed = false
+  var links: [Int: Invitation] = [:]
+
+  init(seed: UInt64, omissions: Omissions = Omissions(), clocks: [VirtualClock], isVerbose: Bool) throws {
+    self.seed = seed
+    self.omissions = omissions
+    swarm = Swarm(seed: seed, isCalm: omissions.isCalm)
+    trace = Trace(isVerbose: isVerbose)
+    var random = SeededRandom("world \(seed)")
+    let count = min(omissions.devices ?? swarm.devices, swarm.devices)
+    var devices: [Device] = []
+    let seed = seed
+    for index in 0..<count {
+      let keys = DeviceKeys(&random)
+      devices.append(
+        Device(
+          index: index, keys: keys, chain: CertificateChain(first: keys), clock: clocks[index],
+          names: Stream(seed, "names", index)))
+    }
+    self.devices = devices
+    zone = ZoneID(random.bytes(16)) ?? .zero
+    let key = EpochKey(&random)
+    var founded = try HouseholdState.found(
+      name: "\(AppSchema.canary) home", isPrivate: swarm.isPrivate, chain: devices[0].chain,
+      personName: "\(AppSchema.canary) Ana", deviceName: "\(AppSchema.canary) laptop", key: key,
+      incarnation: Incarnation(random.bytes(8)) ?? Incarnation(1), device: devices[0].keys, now: time, random: &random)
+    keys = EpochKeys(household: founded.household, epoch: founded.epoch, key: key)
+    try founded.write(.zone(zone, name: "\(AppSchema.canary) budget"), device: devices[0].keys, now: time)
+    ledger = Ledger(keys: keys)
+    devices[0].kept = founded
+    try store.found(marker: random.bytes(16))
+    setClocks()
+    for device in devices { try prepare(device) }
+    try attach(devices[0])
+  }
+
+  /// Randomness for keys and nonces that nothing else uses.
+  func secureRandom() -> SeededRandom {
+    draws += 1
+    return SeededRandom("\(seed) \(draws)")
+  }
+
+  // MARK: Running
+
+  func run() throws {
+    trace.note("devices \(devices.count), steps \(swarm.steps), clocks \(swarm.clocks)")
+    for step in 0..<swarm.steps {
+      store.tick(swarm.faults)
+      if swarm.clocks != .still { pass(milliseconds: Int64(1 + step % 7)) }
+      if omissions.steps.contains(step) { continue }
+      try perform(step)
+    }
+    try heal()
+    try settle()
+    try check("after settling")
+    let before = try devices.map { try Snapshot(database(of: $0)) }
+    for _ in 0..<2 { try quietRound() }
+    for (device, snapshot) in zip(devices, before) where try Snapshot(database(of: device)) != snapshot {
+      throw Violation(.quiescence, "\(device.name) changed its tables in a quiet round")
+    }
+    try check("after quiet rounds")
+    let end = try Snapshot(database(of: devices[0])).meaning().text
+    trace.note(end)
+  }
+
+  private enum Kind { case app, sync, time, jump, crash }
+
+  private func perform(_ step: Int) throws {
+    var random = Stream(seed, "schedule", step)
+    effects = 0
+    guard let device = random.pick(devices) else { return }
+    let kinds: [(Kind, Int)] = [
+      (.app, swarm.appShare), (.sync, 100 - swarm.appShare), (.time, 8),
+      (.jump, swarm.clocks == .wild ? 4 : swarm.clocks == .loose ? 2 : 0), (.crash, swarm.crashes > 0 ? 1 : 0),
+    ]
+    switch random.pick(weighted: kinds) ?? .sync {
+    case .app: try runApp(device, step)
+    case .sync:
+      for _ in 0..<(1 + random.below(10)) {
+        if try !advance(device, step, &random) { break }
+      }
+    case .time: pass(milliseconds: [50, 1_500, 4_000, 60_000, 700_000, 86_400_000][random.below(6)])
+    case .jump:
+      let most: Int64 = swarm.clocks == .wild ? 3 * 86_400_000 : 200_000
+      device.offset = Int64(random.below(Int(2 * most))) - most
+      device.drift = random.below(3) - 1
+      marks[.clockJumps] += 1
+      trace.note("\(step) \(device.name) clock \(device.offset)")
+      setClocks()
+    case .crash:
+      trace.note("\(step) \(device.name) dies")
+      try crash(device)
+    }
+  }
+
+  /// The faults end.
+  func endFaults() { isHealed = true }
+
+  /// Lets the time come of whatever was stamped ahead of it.
+  func advanceTime(past milliseconds: Int64) {
+    time = max(time, milliseconds) + 1_000
+    setClocks()
+  }
+
+  private func pass(milliseconds: Int64) {
+    time += milliseconds
+    for device in devices { device.offset += Int64(device.drift) * milliseconds / 100 }
+    setClocks()
+  }
+
+  private func setClocks() {
+    for device in devices { device.clock.milliseconds = now(device) }
+  }
+
+  func now(_ device: Device) -> Int64 { time + device.offset }
+
+  func database(of device: Device) throws -> Connection {
+    guard let connection = device.connection else { throw Violation(.membership, "\(device.name) never joined") }
+    return connection
+  }
+
+  // MARK: The app
+
+  private func runApp(_ device: Device, _ step: Int) throws {
+    guard let connection = device.connection, try Snapshot(connection).isComplete else { return }
+    var random = Stream(seed, "app", step)
+    // Numbered by step, so that leaving another step out does not rename what this one inserts.
+    var serial = step * 16
+    var app = App(
+      connection: connection, device: device.index, operations: swarm.operations, keys: swarm.keys,
+      isWordy: swarm.isWordy)
+    if trace.isVerbose { app.listener = { print("\(step) \(device.name)   \($0)") } }
+    let done = try app.run(&random, serial: &serial, &marks)
+    if done, device.round != nil { marks[.appWritesInRounds] += 1 }
+    trace.note("\(step) \(device.name) app \(done ? "commits" : "does nothing")")
+    trace.note(bytes: Array(try Snapshot(connection).meaning().text.utf8))
+  }
+
+  // MARK: Rounds
+
+  var faults: StoreFaults { isHealed ? .none : swarm.faults }
+
+  /// One effect of the device's round, or a step towards joining.
+  ///
+  /// - Returns: false at the end of a round.
+  func advance(_ device: Device, _ step: Int, _ schedule: inout Stream) throws -> Bool {
+    effects += 1
+    var random = Stream(seed, "faults", step * 100_000 + effects)
+    guard device.isMember else { return try join(device, &random) }
+    do {
+      if device.round == nil { try begin(device) }
+      return try performEffect(device, &random)
+    } catch is RequestFailed {
+      trace.note("\(step) \(device.name) request failed")
+      device.loseRound()
+      return false
+    } catch let error as EngineError where !isHealed && error == .storeMissing {
+      // The marker was not shown: the round stops, as it must.
+      trace.note("\(step) \(device.name) \(error)")
+      device.loseRound()
+      return false
+    }
+  }
+
+  private func begin(_ device: Device) throws {
+    guard let kept = device.kept else { return }
+    var round = SyncRound(
+      state: kept, zone: device.replica == nil ? nil : zone, device: device.keys, keys: keys, now: now(device),
+      random: secureRandom())
+    device.effect = try round.step(.start)
+    device.round = round
+    marks[.rounds] += 1
+  }
+
+  private func performEffect(_ device: Device, _ random: inout Stream) throws -> Bool {
+    guard let effect = device.effect else { throw Violation(.defect, "a round without an effect") }
+    let diesAt = !isHealed && random.chance(swarm.crashes) ? random.below(3) : -1
+    let event: Event
+    switch effect {
+    case .get(let names):
+      event = .got(try store.get(names, faults, &random, &marks))
+    case .list(let prefix):
+      event = .listed(try store.list(prefix, faults, &random, &marks))
+    case .put(let name, let bytes):
+      try put(name, bytes, zone: .roster, device, &random)
+      event = .put
+    case .send(let name, let item):
+      var performer = try performer(device)
+      try put(name, performer.bytes(of: item), zone: zone, device, &random)
+      event = .put
+    case .delete(let names):
+      marks[.supersededHeads] += names.count
+      try store.delete(names, faults, &random, &marks)
+      event = .deleted
+    case .keep(let state):
+      if diesAt == 0 { return try die(device) }
+      // Through bytes, as in a file.
+      device.kept = random.chance(20) ? try HouseholdState(decoding: state.encoded()) : state
+      event = .kept
+    case .database(let request):
+      guard let reply = try perform(request, device, diesBeforeCommit: diesAt == 0) else { return false }
+      event = .database(reply)
+    case .finish(let report):
+      trace.note("\(device.name) \(report)")
+      if report.sent == 0, report.received == 0, report.stamped == 0 { marks[.emptyRounds] += 1 }
+      device.lastReport = report
+      device.loseRound()
+      return false
+    }
+    trace.note("\(device.name) \(words(effect))")
+    if diesAt > 0 {
+      if case .put = event { marks[.crashesAfterPut] += 1 }
+      return try die(device)
+    }
+    guard var round = device.round else { return false }
+    device.effect = try round.step(event)
+    device.round = round
+    return true
+  }
+
+  private func put(
+    _ name: ObjectName, _ bytes: [UInt8], zone: ZoneID, _ device: Device, _ random: inout Stream
+  ) throws {
+    try ledger.put(name, bytes)
+    if zone == .roster, let below = ObjectName(String(name.text.dropFirst(33))) {
+      _ = try ledger.entries(below, zone: zone, bytes)
+    }
+    trace.note(bytes: bytes)
+    if name.text.dropFirst(33).hasPrefix("l/") { marks[.segments] += 1 }
+    marks[.pushes] += 1
+    try store.put(name, bytes, faults, &random, &marks)
+  }
+
+  private func die(_ device: Device) throws -> Bool {
+    trace.note("\(device.name) dies")
+    try crash(device)
+    return false
+  }
+
+  /// The process ends between two effects: what was committed and kept stays.
+  private func crash(_ device: Device) throws {
+    marks[.crashes] += 1
+    device.loseRound()
+    device.kept = try device.kept.map { try HouseholdState(decoding: $0.encoded()) }
+    if device.replica != nil, let connection = device.connection { try device.reopen(connection) }
+  }
+
+  func performer(_ device: Device) throws -> DatabasePerformer {
+    guard let replica = device.replica, let round = device.round else { throw Violation(.defect, "no database") }
+    return DatabasePerformer(
+      replica: replica, household: keys.household, zone: zone, keys: keys, device: device.keys,
+      rosterHeads: round.household.roster.heads, now: now(device), random: secureRandom())
+  }
+
+  // MARK: Database effects
+
+  /// One transaction, and what it must have done.
+  ///
+  /// - Returns: nil if the process died before it committed.
+  private func perform(_ request: DatabaseRequest, _ device: Device, diesBeforeCommit: Bool) throws -> DatabaseReply? {
+    let connection = try database(of: device)
+    var performer = try performer(device)
+    performer.stampLimit = swarm.stampLimit
+    if diesBeforeCommit {
+      let image = try connection.serialized()
+      _ = try performer.perform(request)
+      device.replica = nil
+      device.connection = nil
+      try device.reopen(Connection(serialized: image, clock: device.clock))
+      marks[.crashesInTransactions] += 1
+      try crash(device)
+      trace.note("\(device.name) dies in a transaction")
+      return nil
+    }
+    switch request {
+    case .apply, .seal:
+      let before = try Snapshot(connection).meaning()
+      let reply = try performer.perform(request)
+      try observe(device, before: before, reply)
+      return reply
+    case .renew: throw Violation(.fork, "\(device.name) believes that somebody else wrote its log")
+    case .load, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
+      return try performer.perform(request)
+    }
+  }
+}
+
+private func words(_ effect: Effect) -> String {
+  switch effect {
+  case .get(let names): "get \(names.map(\.text).joined(separator: " "))"
+  case .list(let prefix): "list \(prefix)"
+  case .put(let name, let bytes): "put \(name) \(bytes.count)"
+  case .send(let name, _): "send \(name)"
+  case .delete(let names): "delete \(names.map(\.text).joined(separator: " "))"
+  case .keep: "keep"
+  case .database(let request):
+    switch request {
+    case .load: "load"
+    case .apply(let groups, let origin, _): "apply \(groups.count) of \(origin)"
+    case .seal: "seal"
+    case .outbox: "outbox"
+    case .acknowledge(let item): "acknowledge \(item.id)"
+    case .supersededHeads: "superseded heads"
+    case .forgetHeads: "forget heads"
+    case .renew: "renew"
+    }
+  case .finish: "finish"
+  }
+}
