@@ -6,7 +6,7 @@ import Testing
 
 /// What the command says when something is wrong: the exit code, which case, and nothing changed.
 @Suite struct RefusalTests {
-  struct Case: CustomTestStringConvertible {
+  struct Case: CustomStringConvertible {
     let stage: World.Stage
     /// Brings about what is wrong.
     let setting: String
@@ -19,7 +19,7 @@ import Testing
       (self.stage, self.setting, self.line, self.exit, self.code) = (stage, setting, line, exit, code)
     }
 
-    var testDescription: String { "\(setting.isEmpty ? "" : "\(setting); ")latchkey \(line)" }
+    var description: String { "\(setting.isEmpty ? "" : "\(setting); ")latchkey \(line)" }
   }
 
   static let databases = [
@@ -30,7 +30,7 @@ import Testing
       "attach ana.db --home ana", 2,
       "corrupt"),
     Case(.initialised, "", "attach missing.db --home ana", 2, "missing-file"),
-    Case(.initialised, "mkdir x.db", "attach x.db --home ana", 2, "missing-file"),
+    Case(.initialised, "mkdir x.db", "attach x.db --home ana", 2, "not-a-database"),
     Case(.initialised, ": > x.db", "attach x.db --home ana", 2, "no-table-can-sync"),
     Case(.initialised, "sqlite3 x.db 'CREATE TABLE t(a)'", "attach x.db --home ana", 2, "no-table-can-sync"),
     Case(.initialised, "sqlite3 x.db 'CREATE TABLE t(a)'", "attach x.db --home ana -n", 2, "no-table-can-sync"),
@@ -67,7 +67,9 @@ import Testing
     Case(.attached, "mv store away", "sync --home ana", 11, "store-missing"),
     Case(.attached, "rm -r store/*", "sync ana.db --home ana", 11, "store-missing"),
     Case(.attached, "rm -r store; mkdir store", "sync ana.db --home ana", 11, "store-missing"),
-    Case(.attached, "rm store/latchkey-store", "sync ana.db --home ana", 11, "store-missing"),
+    Case(
+      .attached, "rm -r store; latchkey init --home eve --name Eve --store store", "sync ana.db --home ana", 11,
+      "other-store"),
     Case(.attached, "rm -r store; echo x > store", "sync ana.db --home ana", 11, "store-config"),
     Case(.attached, "mv store away", "share ana.db --household Smith --home ana", 11, "store-missing"),
     Case(.attached, "mv store away", "device add --home ana", 11, "store-missing"),
@@ -141,37 +143,55 @@ import Testing
     Case(.invited, "", "join --home ben --db ben.db --name Ben --invite-file ben.invite", 15, "store-not-agreed"),
     Case(.invited, "", "join --home ben --db ben.db --yes --invite-file ben.invite", 10, "no-identity"),
     Case(.invited, "sqlite3 ben.db 'CREATE TABLE t(a INTEGER PRIMARY KEY)'", "\(join) ben.invite", 15, "file-exists"),
-    Case(.invited, "", "join --home ana --db ana.db --yes --invite-file ben.invite", 64, "attached-already"),
+    Case(
+      .invited,
+      "latchkey init --home ben --name Ben --store ben-store; cp ana.db ben.db; latchkey detach ben.db --home ben; "
+        + "latchkey attach ben.db --home ben", "\(join) ben.invite", 64, "attached-already"),
+    Case(
+      .invited, "", "join --home ben --db no/such/ben.db --name Ben --yes --invite-file ben.invite", 64,
+      "no-such-folder"),
+    Case(.invited, "echo hello > t.db", "\(join) ben.invite --template t.db", 2, "not-a-database"),
     Case(.invited, "", "\(join) ben.invite --zone Nope", 64, "no-such-zone"),
     Case(.invited, "", "\(join) ben.invite --template nope.db", 2, "missing-file"),
     Case(.invited, "", "\(join) ben.invite -n", 64, "no-dry-run"),
   ]
 
-  @Test("a database that cannot be used is refused, and nothing changes", arguments: databases)
-  func database(_ refused: Case) throws { try check(refused) }
+  @Test("a database that cannot be used is refused, and nothing changes", arguments: groups(of: databases))
+  func database(_ group: [Case]) throws { try check(group) }
 
-  @Test("a store that is not there, was emptied or is not one stops the work, and nothing changes", arguments: stores)
-  func store(_ refused: Case) throws { try check(refused) }
+  @Test(
+    "a store that is not there, was emptied or is not one stops the work, and nothing changes",
+    arguments: groups(of: stores))
+  func store(_ group: [Case]) throws { try check(group) }
 
-  @Test("a wrong home, keys that are missing or damaged, or names that are not known change nothing", arguments: keys)
-  func key(_ refused: Case) throws { try check(refused) }
+  @Test(
+    "a wrong home, keys that are missing or damaged, or names that are not known change nothing",
+    arguments: groups(of: keys))
+  func key(_ group: [Case]) throws { try check(group) }
 
-  @Test("an invite that is wrong, altered, cut, used or not private changes nothing", arguments: links)
-  func link(_ refused: Case) throws { try check(refused) }
+  @Test("an invite that is wrong, altered, cut, used or not private changes nothing", arguments: groups(of: links))
+  func link(_ group: [Case]) throws { try check(group) }
 
-  private func check(_ refused: Case) throws {
-    let world = try World(refused.stage)
-    if !refused.setting.isEmpty { try world.shell("(\(refused.setting)) > /dev/null 2>&1") }
-    let before = try world.files()
-    let (reply, exit) = try world.ask(refused.line)
-    #expect(exit == refused.exit, "\(reply.code): \(reply.message)")
-    #expect(reply.code == refused.code, "\(reply.message)")
-    #expect(!reply.ok)
-    #expect(reply.message.hasSuffix("."), "\(reply.message)")
-    #expect(reply.message.count > 20)
-    let after = try world.files()
-    #expect(Set(before.keys).symmetricDifference(after.keys).sorted() == [])
-    for (name, bytes) in before { #expect(after[name] == bytes, "\(name) changed") }
+  /// Cases of one stage that need nothing set can share a world: nothing changes it.
+  private static func groups(of cases: [Case]) -> [[Case]] {
+    let plain = Dictionary(grouping: cases.filter(\.setting.isEmpty), by: \.stage)
+    return plain.values.sorted { $0[0].stage < $1[0].stage } + cases.filter { !$0.setting.isEmpty }.map { [$0] }
+  }
+
+  private func check(_ group: [Case]) throws {
+    let world = try World(group[0].stage)
+    for refused in group {
+      if !refused.setting.isEmpty { try world.shell("(\(refused.setting)) > /dev/null 2>&1") }
+      let before = try world.files()
+      let (reply, exit) = try world.ask(refused.line)
+      #expect(exit == refused.exit, "\(refused): \(reply.code): \(reply.message)")
+      #expect(reply.code == refused.code, "\(refused): \(reply.message)")
+      #expect(!reply.ok)
+      #expect(reply.message.hasSuffix(".") && reply.message.count > 20, "\(reply.message)")
+      let after = try world.files()
+      #expect(Set(before.keys).symmetricDifference(after.keys).sorted() == [], "\(refused)")
+      for (name, bytes) in before { #expect(after[name] == bytes, "\(refused): \(name) changed") }
+    }
   }
 
   @Test("an expired invite is refused, and nothing changes")
