@@ -51,7 +51,8 @@ struct KillTests {
     #expect(rows == ["81|40|40", "40", "ok", "81|40|40", "40", "ok"].map { Substring($0) }, "\(result.output)")
     for name in ["last-a.json", "last-b.json"] {
       let json = try String(contentsOf: folder.url.appendingPathComponent(name), encoding: .utf8)
-      #expect(json.contains("\"put\":0") && json.contains("\"delete\":0") && json.contains("\"warnings\":[]"), "\(json)")
+      #expect(
+        json.contains("\"put\":0") && json.contains("\"delete\":0") && json.contains("\"warnings\":[]"), "\(json)")
     }
     let digests = try Program.run(
       "latchkey --home a --json counts a.db >a.json && latchkey --home b counts b.db --compare a.json", in: folder)

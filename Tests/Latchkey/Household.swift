@@ -57,11 +57,15 @@ final class Place: Sendable {
 
   /// Takes objects out of the store, as a store that withholds them does.
   func withhold(_ names: Set<String>) throws {
-    for name in names { try FileManager.default.moveItem(atPath: "\(root)/store/\(name)", toPath: "\(root)/\(name.hash)") }
+    for name in names {
+      try FileManager.default.moveItem(atPath: "\(root)/store/\(name)", toPath: "\(root)/\(name.hash)")
+    }
   }
 
   func showAgain(_ names: Set<String>) throws {
-    for name in names { try FileManager.default.moveItem(atPath: "\(root)/\(name.hash)", toPath: "\(root)/store/\(name)") }
+    for name in names {
+      try FileManager.default.moveItem(atPath: "\(root)/\(name.hash)", toPath: "\(root)/store/\(name)")
+    }
   }
 
   private func isDirectory(_ path: String) -> Bool {

@@ -221,7 +221,8 @@ struct MainJobTests {
     let withheld = place.objects().subtracting(before)
     #expect(withheld.count == 1)
     _ = try await ben.sync(place.path("b.db"))
-    try place.run("b.db", "INSERT INTO entries VALUES (70, (SELECT id FROM accounts WHERE name = 'Parent'), 70, 'child')")
+    try place.run(
+      "b.db", "INSERT INTO entries VALUES (70, (SELECT id FROM accounts WHERE name = 'Parent'), 70, 'child')")
     _ = try await ben.sync(place.path("b.db"))
     let invite = try await ana.invite(household: "Smith")
     try place.withhold(withheld)
@@ -243,7 +244,9 @@ struct MainJobTests {
     let place = try Place()
     let ana = place.home("ana")
     try place.run(
-      "canaryfile.db", "CREATE TABLE canarytable(id INTEGER PRIMARY KEY, canarycolumn TEXT); INSERT INTO canarytable VALUES (1, 'canarycell')")
+      "canaryfile.db",
+      "CREATE TABLE canarytable(id INTEGER PRIMARY KEY, canarycolumn TEXT); INSERT INTO canarytable VALUES (1, 'canarycell')"
+    )
     try await ana.initialize(name: "canaryperson", device: "canarydevice", store: place.store)
     try await ana.attach(place.path("canaryfile.db"), zone: "canaryzone")
     _ = try await ana.sync(place.path("canaryfile.db"))
