@@ -153,4 +153,19 @@ public struct EpochRing: Sendable {
   /// A key that an epoch's seal opened to and that is not the one it commits to, if there is one: shown to others, it proves
   /// the `Next` wrong.
   public func stray(of epoch: EpochID) -> EpochKey? { strays[epoch]?.first }
+
+  /// Which of the `wanted` epochs' keys follow from this one's alone, itself included.
+  func reach(from epoch: EpochID, wanted: Set<EpochID>) -> Set<EpochID> {
+    var reached: Set<EpochID> = [epoch]
+    var open = [epoch]
+    while let outer = open.popLast(), !wanted.isSubset(of: reached) {
+      guard let key = keys[outer] else { continue }
+      for inner in boxes[outer] ?? [] where !reached.contains(inner.epoch) {
+        guard let expected = keys[inner.epoch], inner.box.open(inner.epoch, under: key) == expected else { continue }
+        reached.insert(inner.epoch)
+        open.append(inner.epoch)
+      }
+    }
+    return reached
+  }
 }

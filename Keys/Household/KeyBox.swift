@@ -43,7 +43,8 @@ public struct KeyBox: Hashable, Sendable {
     var opened = [UInt8](repeating: 0, count: EpochKey.byteCount)
     guard
       crypto_aead_xchacha20poly1305_ietf_decrypt(
-        &opened, nil, nil, box, UInt64(box.count), associatedData, UInt64(associatedData.count), nonce, boxKey.bytes) == 0
+        &opened, nil, nil, box, UInt64(box.count), associatedData, UInt64(associatedData.count), nonce, boxKey.bytes)
+        == 0
     else { return nil }
     let secret = SecretBytes(opened)
     sodium_memzero(&opened, opened.count)

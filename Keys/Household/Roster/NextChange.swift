@@ -18,7 +18,8 @@ public struct NextChange: Hashable, Sendable {
 
   public init(
     removing: [DeviceID: [Next.Limit]] = [:], confirming: Set<DeviceID> = [], roles: [PersonID: Role] = [:],
-    narrowing: [DeviceID: [Next.Limit]] = [:], store: String? = nil, leavingOut: Set<InviteID> = [], closes: Bool = false
+    narrowing: [DeviceID: [Next.Limit]] = [:], store: String? = nil, leavingOut: Set<InviteID> = [],
+    closes: Bool = false
   ) {
     self.removing = removing
     self.confirming = confirming

@@ -53,7 +53,8 @@ extension Roster {
   /// The devices that a `Next` removes: those listed whose person does not get a role by it.
   func removed(by next: Next, in facts: RosterFacts) -> Set<DeviceID> {
     let narrowed = next.narrowed
-    return Set(next.removals.map(\.device).filter { device in facts.person(of: device).map { !narrowed.contains($0) } ?? true })
+    return Set(
+      next.removals.map(\.device).filter { device in facts.person(of: device).map { !narrowed.contains($0) } ?? true })
   }
 
   /// Recipients are determined, not chosen: leaving one out would be a removal, one more would be a ghost. Open invites may

@@ -252,7 +252,7 @@ public struct Roster: Sendable {
     for judgement in judged {
       switch judgement?.change {
       case .enrol(let chain, _, _, _)? where chain.keys.id == device: return chain.keys
-      case .admit(let claim, let chain, _, _, _)?:
+      case .admit(let claim, let chain, _, _, _, _)?:
         if chain.keys.id == device { return chain.keys }
         if let kit = claim.kit, kit.keys.id == device { return kit.keys }
       default: continue

@@ -18,7 +18,7 @@ struct RosterEvaluation {
 
   /// The facts of all entries in `past`.
   func facts(of past: Past) -> RosterFacts {
-    let valid = graph.byDepth.filter { judged[$0] != nil && graph.isIn(past, $0) }
+    let valid = graph.byDepth.filter { graph.isIn(past, $0) && judged[$0] != nil }
     var taken: [RosterFacts.Accepted] = []
     var void: [RosterFacts.Accepted] = []
     var counting = counting(valid, taken)
@@ -98,7 +98,7 @@ struct RosterEvaluation {
         let entry = graph.nodes[node].entry
         switch change {
         case .genesis: break
-        case .admit(_, _, let invite, _, _):
+        case .admit(_, _, let invite, _, _, _):
           // Its inviter let it in as much as its admitter.
           guard devices.contains(entry.origin.device), opened.contains(invite) else { return true }
         default:

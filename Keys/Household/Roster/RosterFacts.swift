@@ -111,7 +111,8 @@ struct RosterFacts: Sendable {
     case open(OpenInvite, inviter: PersonID)
     /// The entries that opened what is revoked.
     case revoke(InviteID, opened: [EntryHash])
-    case admit(Claim, CertificateChain, opened: EntryHash, inviter: DeviceID, role: Role?)
+    /// `isNew`: the person had no role, so that the invite's is set.
+    case admit(Claim, CertificateChain, opened: EntryHash, inviter: DeviceID, offered: Role, isNew: Bool)
     case profile(DeviceID, PersonID, personName: String, deviceName: String)
     case household(HouseholdAccess)
     case leave(PersonID)
@@ -125,7 +126,7 @@ struct RosterFacts: Sendable {
       switch self {
       case .genesis(let genesis, let kit): [genesis.chain.keys.id] + (kit.map { [$0.keys.id] } ?? [])
       case .enrol(let chain, _, _, _): [chain.keys.id]
-      case .admit(let claim, let chain, _, _, _): [chain.keys.id] + (claim.kit.map { [$0.keys.id] } ?? [])
+      case .admit(let claim, let chain, _, _, _, _): [chain.keys.id] + (claim.kit.map { [$0.keys.id] } ?? [])
       default: []
       }
     }
@@ -137,6 +138,8 @@ struct RosterFacts: Sendable {
   private(set) var devicesOf: [PersonID: Set<DeviceID>] = [:]
   /// Settings that no other one knew.
   private var settings: [PersonID: [RoleSetting]] = [:]
+  /// What invites offered to those who were let in: the role of somebody whose setting fell while another admission stands.
+  private var offers: [PersonID: [RoleSetting]] = [:]
   private(set) var zones: [ZoneID: [(source: Source, name: String)]] = [:]
   private(set) var closings: [ZoneID: [(source: Source, closing: CloseZone)]] = [:]
   /// Several may share an id (only if somebody copied it): rights are looked up per entry.
@@ -178,7 +181,7 @@ struct RosterFacts: Sendable {
   /// A person's role: of concurrent settings the narrower. Nil for somebody without a present device.
   func role(of person: PersonID) -> Role? {
     guard (devicesOf[person] ?? []).contains(where: isIn) else { return nil }
-    return settings[person]?.map(\.role).min()
+    return (settings[person] ?? offers[person])?.map(\.role).min()
   }
 
   func role(of device: DeviceID) -> Role? { person(of: device).flatMap { role(of: $0) } }
@@ -285,7 +288,7 @@ struct RosterFacts: Sendable {
       self.genesis = genesis
       enrol(genesis.chain, genesis.deviceName, genesis.personName, .none, by: [], source)
       if let kit { enrol(kit, genesis.deviceName, nil, .foundingKit, by: [], source) }
-      set(.owner, of: genesis.chain.person, source, graph)
+      Self.set(.owner, of: genesis.chain.person, source, graph, in: &settings)
     case .zone(let zone, let name):
       zones[zone, default: []].append((source, name))
     case .close(let closing):
@@ -298,12 +301,13 @@ struct RosterFacts: Sendable {
       for at in (invites[id] ?? []).indices where opened.contains(invites[id]?[at].source.hash ?? .zero) {
         invites[id]?[at].isRevoked = true
       }
-    case .admit(let claim, let chain, let opened, let inviter, let role):
+    case .admit(let claim, let chain, let opened, let inviter, let offered, let isNew):
       enrol(chain, claim.deviceName, claim.personName, .none, by: [inviter, source.author], source)
       if let kit = claim.kit, let withKit = try? chain.adding(kit) {
         enrol(withKit, claim.deviceName, nil, .foundingKit, by: [inviter, source.author], source)
       }
-      if let role { set(role, of: chain.person, source, graph) }
+      if isNew { Self.set(offered, of: chain.person, source, graph, in: &settings) }
+      Self.set(offered, of: chain.person, source, graph, in: &offers)
       for at in (invites[claim.invite] ?? []).indices where invites[claim.invite]?[at].source.hash == opened {
         invites[claim.invite]?[at].admitted.insert(chain.keys.id)
       }
@@ -344,7 +348,7 @@ struct RosterFacts: Sendable {
     if !accepted.contains(where: { graph.isBefore(one.source.node, $0.source.node) }) { ends.append(one) }
     removed.formUnion(one.removes)
     for person in one.roles.keys.sorted() {
-      if let role = one.roles[person] { set(role, of: person, one.source, graph) }
+      if let role = one.roles[person] { Self.set(role, of: person, one.source, graph, in: &settings) }
     }
     // Links known to the removed die with them, whether the removal itself lapsed or not.
     if !one.succession.removes.isEmpty {
@@ -363,7 +367,10 @@ struct RosterFacts: Sendable {
     }
   }
 
-  private mutating func set(_ role: Role, of person: PersonID, _ source: Source, _ graph: RosterGraph) {
+  private static func set(
+    _ role: Role, of person: PersonID, _ source: Source, _ graph: RosterGraph,
+    in settings: inout [PersonID: [RoleSetting]]
+  ) {
     var list = settings[person] ?? []
     if list.contains(where: { graph.isBefore(source.node, $0.source.node) }) { return }
     list.removeAll { graph.isBefore($0.source.node, source.node) }

@@ -151,7 +151,8 @@ extension Roster {
     guard facts.deviceCount(of: chain.person) < Limits.devicesPerPerson else { throw .tooManyDevices }
     let isKnown = facts.role(of: chain.person) != nil
     let change = RosterFacts.Change.admit(
-      claim, chain, opened: invite.source.hash, inviter: invite.source.author, role: isKnown ? nil : offered)
+      claim, chain, opened: invite.source.hash, inviter: invite.source.author, offered: offered,
+      isNew: !isKnown)
     return (change, invite.terms.confirm ? .owner : .member)
   }
 

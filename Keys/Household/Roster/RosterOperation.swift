@@ -104,7 +104,8 @@ public enum RosterOperation: Hashable, Sendable {
   /// The kinds that this version knows, by their numbers on the wire.
   enum Kind: UInt64 {
     case genesis = 1
-    case zone, closeZone, addDevice, openInvite, revokeInvite, admit, leave, profile, seal, next, household, carryKey, deny
+    case zone, closeZone, addDevice, openInvite, revokeInvite, admit, leave, profile, seal, next, household, carryKey,
+      deny
   }
 
   private static func read(_ payload: [UInt8]) throws(CBORError) -> RosterOperation {

@@ -59,9 +59,14 @@ public struct RosterState: Hashable, Sendable {
     case overused(InviteID, admitted: [DeviceID])
     /// One author wrote two entries at one position: evidence of copied keys or of a dishonest device.
     case fork(Origin, sequence: UInt64, [EntryHash])
-    /// A `Next` by somebody entitled whose commitment, seals or former keys are wrong: it counts for nothing, and its author
-    /// tried to split the household.
-    case flawedNext(EpochID, by: DeviceID, NextRefusal)
+  }
+
+  /// A `Next` by somebody entitled whose commitment, seals or former keys are wrong: it counts for nothing, its author
+  /// tried to split the household, and people should be told.
+  public struct Flawed: Hashable, Sendable {
+    public let epoch: EpochID
+    public let author: DeviceID
+    public let why: NextRefusal
   }
 
   /// A device that a `Next` removed, or whose person it narrowed to reader: what it wrote counts up to the limits.
@@ -110,6 +115,8 @@ public struct RosterState: Hashable, Sendable {
   public let fallen: [EntryHash]
   /// In the order of epochs.
   public let void: [Void]
+  /// In the order of epochs.
+  public let flawed: [Flawed]
   /// `Next`s whose key nobody has shown here; taken as right, and nothing is written while there are any. Ascending.
   public let unproven: [EpochID]
   /// `Next`s that were recomputed and are right: keep them, and give them to ``Roster/init(household:evaluating:proven:)``.
@@ -132,14 +139,14 @@ extension Roster {
   public var state: RosterState {
     let alarms =
       whole.invites.keys.sorted().flatMap { whole.invites[$0] ?? [] }.compactMap(overuse)
-      + graph.forks().map { RosterState.Alarm.fork($0.0, sequence: $0.1, $0.2) } + flaws
+      + graph.forks().map { RosterState.Alarm.fork($0.0, sequence: $0.1, $0.2) }
     return RosterState(
       household: household, genesis: whole.genesis, people: people, devices: whole.devices.compactMap(device),
       zones: zones, invites: invites,
       households: whole.households.values.map(\.access).sorted { ($0.household, $0.epoch) < ($1.household, $1.epoch) },
       alarms: alarms, isNewer: isNewer, currentEpoch: whole.current(household), epochEnds: whole.heads(household),
       isClosed: whole.isClosed, leaving: whole.leaving.sorted(), limited: limited,
-      fallen: whole.fallen.map(\.hash).sorted(), void: void,
+      fallen: whole.fallen.map(\.hash).sorted(), void: void, flawed: flawed,
       unproven: forms.keys.filter { forms[$0] == .unproven }.sorted(),
       proven: Set(forms.keys.filter { forms[$0] == .wellFormed }), store: whole.store)
   }
@@ -189,10 +196,10 @@ extension Roster {
       ? .overused(invite.terms.id, admitted: invite.admitted.sorted()) : nil
   }
 
-  private var flaws: [RosterState.Alarm] {
+  private var flawed: [RosterState.Flawed] {
     forms.keys.sorted().compactMap { epoch in
       guard case .flawed(let why)? = forms[epoch], let at = graph[epoch] else { return nil }
-      return .flawedNext(epoch, by: graph.nodes[at].entry.origin.device, why)
+      return RosterState.Flawed(epoch: epoch, author: graph.nodes[at].entry.origin.device, why: why)
     }
   }
 
