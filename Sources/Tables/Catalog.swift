@@ -49,7 +49,7 @@ extension Replica {
           isRequired: column.isNotNull || column.keyPosition > 0, isKey: column.keyPosition > 0, defaultValue: value))
     }
     return SyncedTable(
-      id: id, wire: wire, shape: shape, columnNames: names, columns: columns,
+      id: id, wire: wire, shape: shape, columnNames: names, savedColumnCount: columnNames.count, columns: columns,
       identity: rule.identity ?? shape.map(Judge.identity) ?? .generated, compress: rule.compress)
   }
 
@@ -115,7 +115,10 @@ extension Replica {
       case (nil, _): action = column.isRequired ? .keep : .null
       }
       table.columns[index].reference = SyncedColumn.Reference(
-        table: target.id, column: targetColumn, action: action, none: rule?.none ?? [])
+        table: target.id, column: targetColumn, action: action, none: rule?.none ?? [],
+        collation: target.columns.first { $0.name == targetColumn }?.collation ?? target.key.first.map {
+          target.columns[$0].collation
+        } ?? .binary)
     }
   }
 
@@ -131,7 +134,7 @@ extension Replica {
         else { continue }
         table.columns[index].reference = SyncedColumn.Reference(
           table: found.table, column: found.column, action: table.columns[index].isRequired ? .keep : .null,
-          none: found.none)
+          none: found.none, collation: found.collation)
       }
     }
   }
@@ -164,5 +167,6 @@ extension Replica {
     var writer = CBORWriter()
     writer.texts(table.columnNames)
     try connection.run("UPDATE main.lk_table SET columns = ? WHERE id = ?", [.blob(writer.bytes), .integer(table.id)])
+    table.savedColumnCount = table.columnNames.count
   }
 }

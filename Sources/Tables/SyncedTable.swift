@@ -11,6 +11,8 @@ struct SyncedColumn: Sendable {
     let action: DeleteAction
     /// Values that mean "none".
     let none: [SQLiteValue]
+    /// The parent's: by it a value is compared with the parent's key.
+    let collation: Collation
   }
 
   let name: String
@@ -35,6 +37,8 @@ final class SyncedTable {
   let shape: TableShape?
   /// All columns that the zone or this table ever had, by number.
   var columnNames: [String]
+  /// How many of them the file knows: rows are kept by column number, so a number must never be given out unsaved.
+  var savedColumnCount: Int
   /// The columns that travel, in declared order.
   var columns: [SyncedColumn]
   /// Where in ``columns`` the key's columns are, in the key's order.
@@ -52,13 +56,14 @@ final class SyncedTable {
   var name: String { shape?.name ?? wire }
 
   init(
-    id: Int64, wire: String, shape: TableShape?, columnNames: [String], columns: [SyncedColumn], identity: Identity,
-    compress: Bool
+    id: Int64, wire: String, shape: TableShape?, columnNames: [String], savedColumnCount: Int, columns: [SyncedColumn],
+    identity: Identity, compress: Bool
   ) {
     self.id = id
     self.wire = wire
     self.shape = shape
     self.columnNames = columnNames
+    self.savedColumnCount = savedColumnCount
     self.columns = columns
     self.compress = compress
     let keyNames = shape?.key.map(\.name) ?? []
@@ -127,7 +132,16 @@ final class SyncedTable {
 
   /// Keys of the rows whose column has a value.
   func selectKeys(where column: Int) -> String {
-    "SELECT \(keyList) FROM \(table) WHERE \(quoted(columns[column].name)) = ?"
+    "SELECT \(keyList) FROM \(table) WHERE \(compared(column)) = ?"
+  }
+  /// A reference column as it is compared with its parent's key.
+  func compared(_ column: Int) -> String {
+    let name = quoted(columns[column].name)
+    switch columns[column].reference?.collation {
+    case .noCase: return "\(name) COLLATE NOCASE"
+    case .rightTrim: return "\(name) COLLATE RTRIM"
+    case .binary, nil: return name
+    }
   }
   func selectKeysAndValue(_ column: Int) -> String {
     "SELECT \(keyList), \(quoted(columns[column].name)) FROM \(table) WHERE \(quoted(columns[column].name)) IS NOT NULL"
