@@ -188,21 +188,30 @@ public struct HouseholdState: Sendable {
       author: { roster.keys(of: $0)?.signing }, knowsRoster: { roster.contains($0) })
   }
 
-  /// Accepts groups of one author's roster log, as far as their ancestors are known. What waits is read again next time.
-  ///
-  /// - Returns: whether all were accepted.
-  mutating func accept(_ groups: [LogGroup], author: Belief.Author) throws(EngineError) -> Bool {
+  /// How far groups of a roster log were taken.
+  enum Acceptance {
+    case all
+    /// An ancestor is not here yet: the rest waits, and is read again next time.
+    case waiting
+    /// A group that no honest author writes; the log stops before it.
+    case stopped(Finding)
+  }
+
+  /// Accepts groups of one author's roster log, as far as their ancestors are known.
+  mutating func accept(_ groups: [LogGroup], author: Belief.Author) throws(EngineError) -> Acceptance {
     for group in groups {
       guard group.entries.count == 1, let entry = group.entries.first else {
-        throw .damagedState("a roster group of several entries")
+        return .stopped(
+          .unreadable(
+            origin: group.origin, sequence: group.firstSequence, reason: "a roster operation in several parts", isNewer: false))
       }
-      if case .waiting = try add(entry) { return false }
+      if case .waiting = try add(entry) { return .waiting }
       var known = belief.authors[group.origin] ?? Belief.Author(tag: author.tag)
       known.mark = Mark(sequence: group.lastSequence, hash: group.lastHash)
       known.hlc = group.hlc
       belief.authors[group.origin] = known
     }
-    return true
+    return .all
   }
 
   mutating func believe(_ author: Belief.Author, of origin: Origin) { belief.authors[origin] = author }

@@ -185,15 +185,20 @@ struct RosterExchange {
       for index in deferred.indices.reversed() {
         let item = deferred[index]
         let before = state.entries.count
-        let isWhole = try state.accept(item.groups, author: item.author)
-        if isWhole {
+        switch try state.accept(item.groups, author: item.author) {
+        case .all:
           state.believe(item.author, of: item.origin)
           deferred.remove(at: index)
           moved = moved || state.entries.count > before
-        } else if state.entries.count > before {
+        case .waiting:
+          guard state.entries.count > before else { continue }
           let accepted = state.belief.authors[item.origin]?.mark?.sequence ?? 0
           deferred[index].groups.removeAll { $0.lastSequence <= accepted }
           moved = true
+        case .stopped(let finding):
+          report.findings.append(finding)
+          deferred.remove(at: index)
+          moved = moved || state.entries.count > before
         }
       }
     }
