@@ -188,6 +188,25 @@ struct MainJobTests {
     #expect(try await ben.sync(place.path("b.db")).warnings.isEmpty)
   }
 
+  @Test("a sync of everything goes on after a file that is missing, and then says so")
+  func oneFileMissing() async throws {
+    let place = try Place()
+    let ana = place.home("ana")
+    try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+    let files = ["a.db", "b.db", "c.db"]
+    for file in files {
+      try place.run(file, budgetSchema)
+      try await ana.attach(place.path(file))
+    }
+    for missing in files {
+      try FileManager.default.moveItem(atPath: place.path(missing), toPath: place.path("elsewhere"))
+      for file in files where file != missing { try place.run(file, "UPDATE accounts SET name = 'without \(missing)'") }
+      await #expect { _ = try await ana.sync() } throws: { ($0 as? LatchkeyError)?.code == "missing-file" }
+      for file in files where file != missing { #expect(try await ana.sync(place.path(file)).sent == 0) }
+      try FileManager.default.moveItem(atPath: place.path("elsewhere"), toPath: place.path(missing))
+    }
+  }
+
   @Test("a home and file restored to before their first write do not collide with what they wrote later")
   func restoredBeforeFirstWrite() async throws {
     let place = try Place()
