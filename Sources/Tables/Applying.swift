@@ -44,6 +44,9 @@ public struct ApplyReport: Equatable, Sendable {
   /// Devices whose changes came in, ascending.
   public var authors: [DeviceID] = []
   public var refused: [Refusal] = []
+  /// Rows that another device deleted and that were inserted again, because rows of this device must have them: table and
+  /// key, for people.
+  public var insertedAgain: [String] = []
   /// What was stamped before merging.
   public var stamped = StampReport()
   /// Rows that were shown and are not any more, though not deleted: table and key, for people.
@@ -77,8 +80,7 @@ extension Replica {
 
     var authors: Set<DeviceID> = []
     var stopped: Set<Origin> = []
-    var states: [RecordName: (table: String, state: RecordState)] = [:]
-    var order: [RecordName] = []
+    var changes = MergedChanges()
     var notes: [Note] = []
     var newest = HLC.zero
     for (group, isReleased) in try dueGroups(now).map({ ($0, true) }) + groups.map({ ($0, false) }) {
@@ -104,16 +106,7 @@ extension Replica {
       authors.insert(group.origin.device)
       for payload in payloads {
         notes += payload.notes
-        for change in payload.changes {
-          if let known = states[change.record] {
-            // A record has one table for ever; what says otherwise is nobody's honest work.
-            guard known.table.utf8.elementsEqual(change.table.utf8) else { continue }
-            states[change.record] = (known.table, known.state.merging(change.state))
-          } else {
-            states[change.record] = (change.table, change.state)
-            order.append(change.record)
-          }
-        }
+        for change in payload.changes { changes.merge(change) }
       }
       if isReleased {
         try connection.run(
@@ -129,34 +122,32 @@ extension Replica {
       try saveClock()
     }
     if !notes.isEmpty { try apply(notes) }
-    try merge(order, states, &report)
+    try merge(changes, now, &report, emit)
     report.authors = authors.sorted()
     report.parked = Int(try connection.integer("SELECT count(*) FROM main.lk_park") ?? 0)
     return report
   }
 
   private func merge(
-    _ order: [RecordName], _ states: [RecordName: (table: String, state: RecordState)], _ report: inout ApplyReport
+    _ changes: MergedChanges, _ now: Int64, _ report: inout ApplyReport, _ emit: (PendingGroup) throws -> UInt64
   ) throws {
     let materialiser = try Materialiser(replica: self)
+    var keeper = ParentKeeper(replica: self)
     var touched: Set<Int64> = []
-    for name in order {
-      guard let (wire, incoming) = states[name] else { continue }
-      let row: Row
-      if let known = try loadRow(name) {
-        guard known.table.wire.utf8.elementsEqual(wire.utf8) else { continue }
-        row = known
-      } else {
-        row = Row(name: name, table: try table(wire: wire))
-      }
-      let merged = row.state.merging(incoming)
-      if merged == row.state, row.isStamped { continue }
+    for (wire, name, incoming) in changes.inOrder {
+      let table = try table(wire: wire)
+      let row = try loadRow(RecordID(table: table.id, name: name)) ?? Row(name: name, table: table)
+      let before = row.state
+      let merged = before.merging(incoming)
+      if merged == before, row.isStamped { continue }
       row.state = merged
       row.isStamped = true
       report.applied += 1
       touched.insert(row.table.id)
+      keeper.note(row, before: before)
       materialiser.stage(row)
     }
+    report.insertedAgain = try keeper.keep(now: now, state: { materialiser.staged($0)?.state }, emit: emit)
     if try state("retry") != nil {
       try setState("retry", nil)
       try materialiser.enqueueAllKept()
@@ -218,6 +209,27 @@ extension Replica {
         let sequence = raw[2].integer, let due = raw[3].integer
       else { return nil }
       return (Origin(device: device, incarnation: incarnation), UInt64(bitPattern: sequence), due)
+    }
+  }
+}
+
+/// What the groups of one batch say of each record, joined, in order of first mention.
+private struct MergedChanges {
+  private struct Key: Hashable {
+    let table: [UInt8]
+    let name: RecordName
+  }
+
+  private var indexes: [Key: Int] = [:]
+  private(set) var inOrder: [(table: String, record: RecordName, state: RecordState)] = []
+
+  mutating func merge(_ change: RecordChange) {
+    let key = Key(table: Array(change.table.utf8), name: change.record)
+    if let index = indexes[key] {
+      inOrder[index].state = inOrder[index].state.merging(change.state)
+    } else {
+      indexes[key] = inOrder.count
+      inOrder.append((change.table, change.record, change.state))
     }
   }
 }

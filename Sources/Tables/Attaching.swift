@@ -224,6 +224,7 @@ extension Replica {
     }
     for table in tables where !syncing.contains(table.id) { try suspend(table) }
     try loadTables()
+    for table in tables where table.shape != nil { try followReferences(table) }
     appTriggers = nil
     try setState("notes", .integer(1))
     try retryAllParked()
@@ -398,6 +399,27 @@ extension Replica {
     }
     try saveTotals()
     return isGrown
+  }
+
+  /// Where a column has become a reference, by new rules or because its target now syncs, what stands in it is read anew.
+  private func followReferences(_ table: SyncedTable) throws {
+    let present = table.columns.filter { $0.reference != nil }.map(\.name).sorted()
+    let stored = try connection.first("SELECT refs FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0].bytes
+    if stored == encoded(present) { return }
+    try connection.run("UPDATE main.lk_table SET refs = ? WHERE id = ?", [.blob(encoded(present)), .integer(table.id)])
+    guard let stored else { return }
+    var reader = CBORReader(stored)
+    let new = Set(present).subtracting(try reader.texts()).union(try newReferences(table))
+    guard !new.isEmpty else { return }
+    try setState("references \(table.id)", .blob(encoded(new.sorted())))
+    try connection.run("UPDATE main.lk_table SET scan = x'' WHERE id = ?", [.integer(table.id)])
+  }
+
+  /// Columns that have become references and are to be read anew.
+  func newReferences(_ table: SyncedTable) throws -> [String] {
+    guard let bytes = try state("references \(table.id)")?.bytes else { return [] }
+    var reader = CBORReader(bytes)
+    return try reader.texts()
   }
 
   /// Gives every row that is not shown, or not as it is, another chance: the schema may now take it.

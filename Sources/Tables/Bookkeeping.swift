@@ -13,11 +13,11 @@ enum Bookkeeping {
     CREATE TABLE lk_value(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE lk_origin(id INTEGER PRIMARY KEY, device BLOB NOT NULL, incarnation BLOB NOT NULL, UNIQUE (device, incarnation));
     CREATE TABLE lk_table(
-      id INTEGER PRIMARY KEY, wire TEXT NOT NULL UNIQUE, name TEXT, columns BLOB NOT NULL, present BLOB, keys BLOB,
+      id INTEGER PRIMARY KEY, wire TEXT NOT NULL UNIQUE, name TEXT, columns BLOB NOT NULL, present BLOB, refs BLOB, keys BLOB,
       scan BLOB, live INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, digest BLOB NOT NULL);
     CREATE TABLE lk_row(
-      id INTEGER PRIMARY KEY, record BLOB NOT NULL UNIQUE, tid INTEGER NOT NULL, key, meta BLOB NOT NULL, shown BLOB,
-      kept BLOB, hash BLOB);
+      id INTEGER PRIMARY KEY, record BLOB NOT NULL, tid INTEGER NOT NULL, key, meta BLOB NOT NULL, shown BLOB,
+      kept BLOB, hash BLOB, UNIQUE (record, tid));
     CREATE TABLE lk_absent(tid INTEGER NOT NULL, key INTEGER NOT NULL, record BLOB NOT NULL UNIQUE, PRIMARY KEY (tid, key)) WITHOUT ROWID;
     CREATE TABLE lk_after(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, record BLOB NOT NULL, tid INTEGER NOT NULL, key, shown BLOB);
     CREATE TABLE lk_wait(target BLOB NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (target, row)) WITHOUT ROWID;

@@ -25,16 +25,7 @@ extension Replica {
     var builder: PayloadBuilder?
     func flush() throws {
       guard let full = builder, !full.isEmpty else { return }
-      let parts = full.finish()
-      var rows: [(table: String, count: Int)] = []
-      for (table, count) in parts.flatMap(\.rowsByTable) {
-        if let at = rows.firstIndex(where: { $0.table == table }) {
-          rows[at].count += count
-        } else {
-          rows.append((table, count))
-        }
-      }
-      _ = try emit(PendingGroup(hlc: full.hlc, parts: parts, rowsByTable: rows))
+      _ = try emit(PendingGroup(hlc: full.hlc, parts: full.finish()))
       groups += 1
       builder = nil
     }

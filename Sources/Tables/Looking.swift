@@ -55,7 +55,7 @@ public struct Explanation: Equatable, Sendable {
 extension Replica {
   /// What is known of a record.
   public func record(_ name: RecordName) throws -> RecordState? {
-    guard let row = try loadRow(name), row.isStamped else { return nil }
+    guard let row = try loadRow(named: name), row.isStamped else { return nil }
     return row.state
   }
 
@@ -71,7 +71,7 @@ extension Replica {
 
   /// Where a record is shown: table and key; nil if it is not.
   public func shownKey(_ name: RecordName) throws -> (table: String, key: [SQLiteValue])? {
-    guard let row = try loadRow(name), let key = row.key else { return nil }
+    guard let row = try loadRow(named: name), let key = row.key else { return nil }
     return (row.table.name, key)
   }
 
@@ -82,7 +82,7 @@ extension Replica {
   }
 
   public func explain(_ name: RecordName) throws -> Explanation? {
-    guard let row = try loadRow(name), row.isStamped else { return nil }
+    guard let row = try loadRow(named: name), row.isStamped else { return nil }
     return Explanation(
       table: row.table.wire, record: name, isLive: row.state.isLive, isShown: row.key != nil,
       born: row.state.newestBorn,
@@ -196,7 +196,9 @@ extension Replica {
         "SELECT record FROM main.lk_row WHERE tid = ? AND record > ? AND length(meta) > 0 ORDER BY record LIMIT 1000",
         [.integer(table.id), .blob(after)])
       for raw in page {
-        guard let bytes = raw[0].bytes, let name = RecordName(bytes), let row = try loadRow(name) else { continue }
+        guard let bytes = raw[0].bytes, let name = RecordName(bytes),
+          let row = try loadRow(RecordID(table: table.id, name: name))
+        else { continue }
         after = bytes
         try body(row)
       }

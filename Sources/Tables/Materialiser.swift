@@ -11,12 +11,12 @@ final class Materialiser {
   private let replica: Replica
   /// Records that lost their row in this pass, by the hash under which referring rows know them.
   private var gone: [FieldHash: RecordName]
-  private var rows: [RecordName: Row] = [:]
-  private var pending: Set<RecordName> = []
-  private var queue: [RecordName] = []
-  private var inProgress: Set<RecordName> = []
+  private var rows: [RecordID: Row] = [:]
+  private var pending: Set<RecordID> = []
+  private var queue: [RecordID] = []
+  private var inProgress: Set<RecordID> = []
   /// Rows that used the key of a row that was only about to be shown.
-  private var borrowers: [RecordName: Set<RecordName>] = [:]
+  private var borrowers: [RecordID: Set<RecordID>] = [:]
   /// Rows whose referrers must be looked at.
   private var orphaning: [Orphaning] = []
   /// Records that are shown now and were not before.
@@ -53,28 +53,36 @@ final class Materialiser {
 
   /// Takes a row whose merged state is new.
   func stage(_ row: Row) {
-    rows[row.name] = row
-    if pending.insert(row.name).inserted { queue.append(row.name) }
+    rows[row.record] = row
+    if pending.insert(row.record).inserted { queue.append(row.record) }
   }
 
+  /// A row that was staged.
+  func staged(_ record: RecordID) -> Row? { rows[record] }
+
   /// A row that was staged, or else the stored one.
-  func row(_ name: RecordName) throws -> Row? {
-    if let known = rows[name] { return known }
-    guard let loaded = try replica.loadRow(name, gone: gone) else { return nil }
-    rows[name] = loaded
+  func row(_ record: RecordID) throws -> Row? {
+    if let known = rows[record] { return known }
+    guard let loaded = try replica.loadRow(record, gone: gone) else { return nil }
+    rows[record] = loaded
     return loaded
   }
 
-  func enqueue(_ name: RecordName) throws {
-    guard !inProgress.contains(name), let row = try row(name), row.isStamped else { return }
+  func enqueue(_ record: RecordID) throws {
+    guard !inProgress.contains(record), let row = try row(record), row.isStamped else { return }
     stage(row)
+  }
+
+  private func record(_ raw: [SQLiteValue]?) -> RecordID? {
+    guard let raw, let name = raw[0].bytes.flatMap(RecordName.init), let table = raw[1].integer else { return nil }
+    return RecordID(table: table, name: name)
   }
 
   func enqueueAllKept() throws {
     for raw in try connection.rows(
-      "SELECT record FROM main.lk_row WHERE kept IS NOT NULL AND length(meta) > 0 ORDER BY id")
+      "SELECT record, tid FROM main.lk_row WHERE kept IS NOT NULL AND length(meta) > 0 ORDER BY id")
     {
-      if let name = raw[0].bytes.flatMap(RecordName.init) { try enqueue(name) }
+      if let record = record(raw) { try enqueue(record) }
     }
   }
 
@@ -117,8 +125,8 @@ final class Materialiser {
       while !queue.isEmpty || !orphaning.isEmpty || !appeared.isEmpty {
         let batch = queue
         queue = []
-        for name in inOrder(batch) {
-          guard pending.contains(name), let row = rows[name] else { continue }
+        for record in inOrder(batch) {
+          guard pending.contains(record), let row = rows[record] else { continue }
           try show(row, depth: 0)
         }
         try lookAtReferrers()
@@ -131,9 +139,9 @@ final class Materialiser {
     } while isChanged && rounds < 1_000
   }
 
-  private func inOrder(_ names: [RecordName]) -> [RecordName] {
-    if names.count < 2 { return names }
-    return names.compactMap { name in rows[name].map { (name, $0.table.rank) } }.enumerated()
+  private func inOrder(_ records: [RecordID]) -> [RecordID] {
+    if records.count < 2 { return records }
+    return records.compactMap { record in rows[record].map { (record, $0.table.rank) } }.enumerated()
       .sorted { ($0.element.1, $0.offset) < ($1.element.1, $1.offset) }.map(\.element.0)
   }
 
@@ -145,8 +153,7 @@ final class Materialiser {
       for raw in try connection.rows("SELECT row FROM main.lk_wait WHERE target = ? ORDER BY row", [.blob(name.bytes)])
       {
         guard let id = raw[0].integer,
-          let record = try connection.first("SELECT record FROM main.lk_row WHERE id = ?", [.integer(id)])?[0].bytes
-            .flatMap(RecordName.init)
+          let record = record(try connection.first("SELECT record, tid FROM main.lk_row WHERE id = ?", [.integer(id)]))
         else { continue }
         try enqueue(record)
       }
@@ -167,7 +174,7 @@ final class Materialiser {
           guard let row = try mappedRow(referrer, key), let target = row.targets[referrer.columns[column].number],
             gone[target] != nil
           else { continue }
-          try enqueue(row.name)
+          try enqueue(row.record)
         }
       }
     }
@@ -214,10 +221,9 @@ final class Materialiser {
 
   private func mappedRow(_ table: SyncedTable, _ key: [SQLiteValue]) throws -> Row? {
     guard let id = try replica.mapped(table, key),
-      let name = try connection.first("SELECT record FROM main.lk_row WHERE id = ?", [.integer(id)])?[0].bytes.flatMap(
-        RecordName.init)
+      let record = record(try connection.first("SELECT record, tid FROM main.lk_row WHERE id = ?", [.integer(id)]))
     else { return nil }
-    return try row(name)
+    return try row(record)
   }
 
   /// Rows that an older row's unique key kept hidden try again, oldest first: the greedy choice in that order is the one
@@ -226,15 +232,15 @@ final class Materialiser {
     var candidates: [Row] = []
     for id in touched.sorted() {
       for raw in try connection.rows(
-        "SELECT r.record FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row WHERE p.kind = ? AND p.tid = ?",
+        "SELECT r.record, r.tid FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row WHERE p.kind = ? AND p.tid = ?",
         [.integer(Parking.unique(by: .zero).kind), .integer(id)])
       {
-        if let name = raw[0].bytes.flatMap(RecordName.init), let row = try row(name) { candidates.append(row) }
+        if let record = record(raw), let row = try row(record) { candidates.append(row) }
       }
     }
     for row in candidates.sorted(by: isOlder) {
       stage(row)
-      queue.removeAll { $0 == row.name }
+      queue.removeAll { $0 == row.record }
       try show(row, depth: 0)
     }
   }
@@ -258,10 +264,10 @@ final class Materialiser {
   private static let maximumDepth = 128
 
   private func show(_ row: Row, depth: Int) throws {
-    guard pending.remove(row.name) != nil else { return }
-    inProgress.insert(row.name)
+    guard pending.remove(row.record) != nil else { return }
+    inProgress.insert(row.record)
     defer {
-      inProgress.remove(row.name)
+      inProgress.remove(row.record)
       if let key = row.reservedKey { reserved[row.table.id]?.remove(key) }
       row.reservedKey = nil
     }
@@ -299,9 +305,13 @@ final class Materialiser {
       let column = table.columns[index]
       if table.keyIsLocal, column.isKey { continue }
       switch cell.value {
+      case .reference where column.reference == nil && column.isKey:
+        // Rules that are missing here: what a key would show differs per device.
+        return try park(row, .newerValue)
       case .reference(let target):
         switch try resolve(target, column, for: row, depth: depth) {
         case .value(let value):
+          // Without a rule of its own the column shows this device's number, as its app expects, and keeps the reference.
           values[index] = value
           if column.reference == nil { kept[number] = cell.value } else { targets[number] = FieldHash(target: target) }
         case .waiting:
@@ -323,9 +333,10 @@ final class Materialiser {
         kept[number] = cell.value
       case .null, .integer, .real, .text, .blob:
         let value = cell.value.plain ?? .null
-        if try pointsElsewhere(column, value) {
+        if pointsElsewhere(column, value) {
           if column.isRequired {
-            return try park(row, .refused("\(table.name).\(column.name) refers to a row that does not exist"))
+            return try park(
+              row, .refused("\(table.name).\(column.name) refers by a number that means another row on each device"))
           }
           values[index] = .null
           kept[number] = cell.value
@@ -367,41 +378,59 @@ final class Materialiser {
   }
 
   private func resolve(_ target: RecordName, _ column: SyncedColumn, for row: Row, depth: Int) throws -> Resolution {
-    if rows[target] == nil {
+    guard let record = try self.record(of: target, column) else { return try absent(target, column) }
+    if rows[record] == nil {
       // The usual case, without reading the whole row.
       guard
-        let raw = try connection.first("SELECT tid, key, hash FROM main.lk_row WHERE record = ?", [.blob(target.bytes)])
-      else { return .waiting }
-      if let table = raw[0].integer.flatMap({ replica.tablesByID[$0] }),
-        let key = try replica.unpack(key: raw[1], table), !raw[2].isNull
+        let raw = try connection.first(
+          "SELECT key, hash FROM main.lk_row WHERE record = ? AND tid = ?",
+          [.blob(target.bytes), .integer(record.table)])
+      else { return try absent(target, column) }
+      if let table = replica.tablesByID[record.table], let key = try replica.unpack(key: raw[0], table), !raw[1].isNull
       {
         return try value(of: table, key, nil, column)
       }
     }
-    guard let parent = try self.row(target) else { return .waiting }
+    guard let parent = try self.row(record) else { return .waiting }
     if parent === row, let key = row.reservedKey { return try value(of: row.table, key, row, column) }
-    if pending.contains(target), depth < Self.maximumDepth { try show(parent, depth: depth + 1) }
-    if inProgress.contains(target) {
+    if pending.contains(record), depth < Self.maximumDepth { try show(parent, depth: depth + 1) }
+    if inProgress.contains(record) {
       guard let key = parent.reservedKey, parent.state.isLive else { return .waiting }
-      borrowers[target, default: []].insert(row.name)
+      borrowers[record, default: []].insert(row.record)
       return try value(of: parent.table, key, parent, column)
     }
     if !parent.state.isLive { return parent.state.newestTombstone == nil ? .waiting : .deleted }
-    if let key = parent.key, !pending.contains(target) || !parent.isOff {
+    if let key = parent.key, !pending.contains(record) || !parent.isOff {
       return try value(of: parent.table, key, parent, column)
     }
     if case .parentDeleted? = parent.parking { return column.reference?.action == .cascade ? .deleted : .waiting }
     return .waiting
   }
 
+  /// Which record a column's reference means: of the parent table, or of any if the rules here name none.
+  private func record(of target: RecordName, _ column: SyncedColumn) throws -> RecordID? {
+    if let table = column.reference?.table { return RecordID(table: table, name: target) }
+    if let staged = replica.tables.map({ RecordID(table: $0.id, name: target) }).first(where: { rows[$0] != nil }) {
+      return staged
+    }
+    return record(
+      try connection.first(
+        "SELECT record, tid FROM main.lk_row WHERE record = ? ORDER BY tid LIMIT 1", [.blob(target.bytes)]))
+  }
+
+  /// A row that does not exist: only this device may know the key that it meant.
+  private func absent(_ target: RecordName, _ column: SyncedColumn) throws -> Resolution {
+    guard let (table, key) = try replica.absentKey(target), column.reference?.table == table.id else { return .waiting }
+    return try value(of: table, [key], nil, column)
+  }
+
   /// What a column shows for a row of its parent table.
   private func value(of table: SyncedTable, _ key: [SQLiteValue], _ row: Row?, _ column: SyncedColumn) throws
     -> Resolution
   {
-    if let reference = column.reference, reference.table != table.id { return .waiting }
     if let name = column.reference?.column {
       guard let index = table.columns.firstIndex(where: { $0.name == name }) else { return .waiting }
-      if let row, inProgress.contains(row.name) || row.isOff {
+      if let row, inProgress.contains(row.record) || row.isOff {
         guard let value = row.state.cell(name)?.plain, !value.isNull else { return .waiting }
         return .value(value)
       }
@@ -411,13 +440,14 @@ final class Materialiser {
     return key.count == 1 ? .value(key[0]) : .waiting
   }
 
-  /// Whether a plain number would point at a row of this device that its writer did not mean.
-  private func pointsElsewhere(_ column: SyncedColumn, _ value: SQLiteValue) throws -> Bool {
-    guard let reference = column.reference, let target = replica.tablesByID[reference.table], target.keyIsLocal else {
-      return false
-    }
-    if case .reference = try replica.translate(column, value) { return true }
-    return false
+  /// Whether a plain number stands where each device has its own: its writer, whose rules did not take it for a
+  /// reference, meant a row that has another number here.
+  private func pointsElsewhere(_ column: SyncedColumn, _ value: SQLiteValue) -> Bool {
+    guard let reference = column.reference, let target = replica.tablesByID[reference.table], target.keyIsLocal,
+      !reference.none.contains(value),
+      case .integer(let number) = target.columns[target.key[0]].affinity.apply(to: value)
+    else { return false }
+    return number > 0
   }
 
   private func allCells(_ row: Row) -> [Int: Value] {
@@ -441,7 +471,7 @@ final class Materialiser {
         }
         var elder: Row?
         for other in others {
-          if pending.contains(other.name) {
+          if pending.contains(other.record) {
             // It is about to change: it stands aside until it is its turn.
             try standAside(other)
           } else if isOlder(row, other) {
@@ -636,22 +666,12 @@ final class Materialiser {
     row.kept = allCells(row)
     try setParking(row, parking, waits: parking.target.map { [$0] } ?? [])
     try replica.save(row)
-    if let lenders = borrowers.removeValue(forKey: row.name) { for name in lenders.sorted() { try enqueueAgain(name) } }
+    if let users = borrowers.removeValue(forKey: row.record) { for user in users.sorted() { try enqueueAgain(user) } }
   }
 
-  private func enqueueAgain(_ name: RecordName) throws {
-    guard let row = try row(name) else { return }
+  private func enqueueAgain(_ record: RecordID) throws {
+    guard let row = try row(record) else { return }
     stage(row)
-  }
-
-  private func describe(_ value: SQLiteValue) -> String {
-    switch value {
-    case .null: "NULL"
-    case .integer(let x): String(x)
-    case .real(let x): "\(x)"
-    case .text(let x): String(decoding: x, as: UTF8.self)
-    case .blob(let x): hex(x)
-    }
   }
 
   /// Notes why a row is not shown, and for whom it or its references wait.

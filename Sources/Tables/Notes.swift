@@ -111,8 +111,8 @@ extension Replica {
       guard let key = raw[0].string, let value = raw[1].bytes, let note = try? SchemaNote(table: key, decoding: value)
       else { continue }
       if try connection.shape(of: key) == nil {
-        guard wanted.createsTables else { continue }
-        try create(note)
+        // What cannot be made does not hold up the rest: its rows are kept and listed.
+        guard wanted.createsTables, try create(note) else { continue }
       }
       guard let shape = try connection.shape(of: key), rulesFit(note.rules, shape) else { continue }
       if note.verdict == .sync, settings.adopted[shape.name] == nil, !wanted.createsTables,
@@ -134,22 +134,21 @@ extension Replica {
   }
 
   /// Makes a table from its description, and makes sure that it is what was described.
-  private func create(_ note: SchemaNote) throws {
-    guard let statements = note.statements() else {
-      throw TablesError.needsTemplate(["the table \(note.shape.name) cannot be made from its description"])
-    }
+  private func create(_ note: SchemaNote) throws -> Bool {
+    guard let statements = note.statements() else { return false }
     try connection.run("SAVEPOINT lk_make")
     do {
       for sql in statements { try connection.execute(sql) }
-      guard let made = try connection.shape(of: note.shape.name),
-        SchemaNote(shape: made, verdict: note.verdict, rules: note.rules).encoded == note.encoded
-      else { throw TablesError.needsTemplate(["the table \(note.shape.name) cannot be made from its description"]) }
-      try connection.run("RELEASE lk_make")
-    } catch {
-      try connection.run("ROLLBACK TO lk_make")
-      try connection.run("RELEASE lk_make")
-      if error is SQLiteError { throw TablesError.needsTemplate(["the table \(note.shape.name): \(error)"]) }
-      throw error
+      let made = try connection.shape(of: note.shape.name)
+      if let made, SchemaNote(shape: made, verdict: note.verdict, rules: note.rules).encoded == note.encoded {
+        try connection.run("RELEASE lk_make")
+        return true
+      }
+    } catch SQLiteError.other {
+      // Not what SQLite takes for a table.
     }
+    try connection.run("ROLLBACK TO lk_make")
+    try connection.run("RELEASE lk_make")
+    return false
   }
 }

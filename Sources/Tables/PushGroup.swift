@@ -8,6 +8,20 @@ public struct PendingGroup: Sendable {
   public let parts: [PayloadPart]
   /// Rows by table, of all parts.
   public let rowsByTable: [(table: String, count: Int)]
+
+  init(hlc: HLC, parts: [PayloadPart]) {
+    self.hlc = hlc
+    self.parts = parts
+    var rows: [(table: String, count: Int)] = []
+    for (table, count) in parts.flatMap(\.rowsByTable) {
+      if let at = rows.firstIndex(where: { $0.table == table }) {
+        rows[at].count += count
+      } else {
+        rows.append((table, count))
+      }
+    }
+    rowsByTable = rows
+  }
 }
 
 /// What a pass of stamping found.

@@ -2,6 +2,15 @@ internal import LatchkeyEncoding
 internal import LatchkeyRecords
 internal import LatchkeySQLite
 
+/// A record: its name says which only within its table. Honest names are random or hashes, but a member could write the
+/// name of somebody's record under another table, and that must not take its place.
+struct RecordID: Hashable, Comparable, Sendable {
+  let table: Int64
+  let name: RecordName
+
+  static func < (a: Self, b: Self) -> Bool { (a.table, a.name) < (b.table, b.name) }
+}
+
 /// One record as this file holds it: what is merged, what the table shows of it, and what it does not show.
 ///
 /// Values that are shown are read from the app's table and not stored twice.
@@ -46,6 +55,7 @@ final class Row {
   }
 
   var born: Stamp? { state.newestBorn }
+  var record: RecordID { RecordID(table: table.id, name: name) }
 
   /// Says what a cell's value is where the table shows another.
   func keep(_ value: Value, at column: SyncedColumn) {

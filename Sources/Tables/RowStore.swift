@@ -8,19 +8,27 @@ extension Replica {
 
   private static let rowColumns = "id, record, tid, key, meta, shown, kept, hash"
 
-  func loadRow(_ name: RecordName, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
-    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE record = ?", .blob(name.bytes), gone)
+  func loadRow(_ record: RecordID, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
+    try loadRow(
+      "SELECT \(Self.rowColumns) FROM main.lk_row WHERE record = ? AND tid = ?",
+      [.blob(record.name.bytes), .integer(record.table)], gone)
+  }
+
+  /// The record of a name, where the table is not known: the first, should there be several.
+  func loadRow(named name: RecordName) throws -> Row? {
+    try loadRow(
+      "SELECT \(Self.rowColumns) FROM main.lk_row WHERE record = ? ORDER BY tid LIMIT 1", [.blob(name.bytes)], [:])
   }
 
   /// - Parameter values: the row that the table shows, if it was just read.
   func loadRow(id: Int64, values: [SQLiteValue]? = nil, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
-    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE id = ?", .integer(id), gone, values)
+    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE id = ?", [.integer(id)], gone, values)
   }
 
   private func loadRow(
-    _ sql: String, _ parameter: SQLiteValue, _ gone: [FieldHash: RecordName], _ values: [SQLiteValue]? = nil
+    _ sql: String, _ parameters: [SQLiteValue], _ gone: [FieldHash: RecordName], _ values: [SQLiteValue]? = nil
   ) throws -> Row? {
-    guard let raw = try connection.first(sql, [parameter]), let id = raw[0].integer,
+    guard let raw = try connection.first(sql, parameters), let id = raw[0].integer,
       let name = raw[1].bytes.flatMap(RecordName.init), let table = raw[2].integer.flatMap({ tablesByID[$0] })
     else { return nil }
     let row = Row(name: name, table: table)
@@ -339,10 +347,10 @@ extension Replica {
       }
     }
     if let awaited = try takeAwaitedName(table, key) { name = awaited }
-    if let present = try loadRow(name) {
+    if let present = try loadRow(RecordID(table: table.id, name: name)) {
       // The name is free again if its row is not shown: deleted, or received and parked. Else another row has taken
       // it since, under another key.
-      if present.table === table, present.key == nil {
+      if present.key == nil {
         // The app shows it now: what it waited for is over, whoever reads the row next.
         try unpark(present)
         present.key = key

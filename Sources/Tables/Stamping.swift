@@ -76,8 +76,10 @@ struct StampPass {
   private var goneRows: [Row] = []
   /// Records whose key the app changed, with the former one.
   private var movedRows: [Row] = []
-  private var deletedNames: Set<RecordName> = []
-  private var toShow: [RecordName] = []
+  private var deletedRecords: Set<RecordID> = []
+  /// Columns whose values the rules did not take for references before, by table.
+  private var newReferences: [Int64: Set<String>] = [:]
+  private var toShow: [RecordID] = []
   private var touchedTables: Set<Int64> = []
   private var waitersOf: [RecordName] = []
   /// Keys that rows had before they were moved, for tables whose keys are this device's own.
@@ -374,6 +376,7 @@ struct StampPass {
           .bytes
       else { continue }
       touchedTables.insert(table.id)
+      newReferences[table.id] = Set(try replica.newReferences(table))
       let room = limit - candidates.count
       if room <= 0 {
         report.more = true
@@ -401,6 +404,7 @@ struct StampPass {
         return
       }
       try connection.run("UPDATE main.lk_table SET scan = NULL WHERE id = ?", [.integer(table.id)])
+      try replica.setState("references \(table.id)", nil)
       try findLost(table)
     }
   }
@@ -440,7 +444,7 @@ struct StampPass {
       }
       gone[FieldHash(target: row.name)] = row.name
       goneRows.append(row)
-      deletedNames.insert(row.name)
+      deletedRecords.insert(row.record)
       order += 1
       changes.append(Change(row: row, kind: .delete, cells: [], milliseconds: milliseconds, order: order))
     }
@@ -477,18 +481,18 @@ struct StampPass {
       try compare(row, values, candidate)
     }
     // A record that was deleted and is inserted again under its name: the insert alone says so.
-    let inserted = Set(changes.lazy.filter { $0.kind == .insert }.map(\.row.name))
-    changes.removeAll { $0.kind == .delete && inserted.contains($0.row.name) }
-    movedRows += goneRows.filter { inserted.contains($0.name) }
-    goneRows.removeAll { inserted.contains($0.name) }
+    let inserted = Set(changes.lazy.filter { $0.kind == .insert }.map(\.row.record))
+    changes.removeAll { $0.kind == .delete && inserted.contains($0.row.record) }
+    movedRows += goneRows.filter { inserted.contains($0.record) }
+    goneRows.removeAll { inserted.contains($0.record) }
   }
 
   private mutating func compare(_ row: Row, _ values: [SQLiteValue], _ candidate: Candidate) throws {
     let table = row.table
-    let isInsert = !row.isStamped || row.shown.isEmpty || deletedNames.contains(row.name)
+    let isInsert = !row.isStamped || row.shown.isEmpty || deletedRecords.contains(row.record)
     if !isInsert, !row.state.isLive {
       // Deleted elsewhere while the app had no such table here.
-      toShow.append(row.name)
+      toShow.append(row.record)
       return
     }
     var cells: [(index: Int, value: Value, isFilledIn: Bool)] = []
@@ -516,7 +520,20 @@ struct StampPass {
         }
         continue
       }
-      if before == hash, column.reference == nil || row.targets[column.number] == nil && !raw.isNull { continue }
+      if before == hash, column.reference == nil { continue }
+      if before == hash, row.targets[column.number] == nil, !raw.isNull {
+        // A plain value stays one, unless the rules now say where it points; what a number means, only the device knows
+        // that wrote it.
+        guard newReferences[table.id]?.contains(column.name) == true,
+          row.state[.cell(column.name)]?.stamp.origin.device == replica.zoneBinding.origin.device
+        else { continue }
+        let value = try replica.translate(column, raw)
+        guard case .reference = value else { continue }
+        note(row, column, hash, value)
+        row.kept[column.number] = nil
+        cells.append((index, value, false))
+        continue
+      }
       let value = try replica.translate(column, raw)
       let target = target(of: value)
       if before == hash, target == row.targets[column.number] {
@@ -536,14 +553,16 @@ struct StampPass {
           continue
         }
         if let name = gone[former],
-          before == hash || raw.isNull && column.reference?.action == .null && deletedNames.contains(name)
+          before == hash
+            || raw.isNull && column.reference?.action == .null
+              && deletedRecords.contains(RecordID(table: column.reference?.table ?? 0, name: name))
         {
           // The target was deleted, and its key perhaps taken by another row; or SET NULL did this. Nobody edited the
           // reference: it stays, and what is shown follows from the target.
           row.keep(.reference(name), at: column)
           note(row, column, hash, raw.isNull ? .null : value)
           isShownOtherwise = true
-          toShow.append(row.name)
+          toShow.append(row.record)
           continue
         }
       }
@@ -551,7 +570,7 @@ struct StampPass {
         // The column is new here and its value came before it: what the migration wrote gives way.
         note(row, column, hash, value)
         isShownOtherwise = true
-        toShow.append(row.name)
+        toShow.append(row.record)
         continue
       }
       if before == nil {
@@ -638,15 +657,7 @@ struct StampPass {
         table: change.row.table.wire, record: change.row.name, registers(change), compress: change.row.table.compress)
     }
     let parts = builder.finish()
-    var rows: [(table: String, count: Int)] = []
-    for (table, count) in parts.flatMap(\.rowsByTable) {
-      if let at = rows.firstIndex(where: { $0.table == table }) {
-        rows[at].count += count
-      } else {
-        rows.append((table, count))
-      }
-    }
-    let tie = try emit(PendingGroup(hlc: hlc, parts: parts, rowsByTable: rows))
+    let tie = try emit(PendingGroup(hlc: hlc, parts: parts))
     let own = Stamp(hlc: hlc, origin: origin, tie: tie)
     for note in notes { try replica.keep(own: note, stamp: own) }
     for change in changes { try save(change, own) }
@@ -734,13 +745,13 @@ struct StampPass {
       switch kind {
       case .deleted:
         gone[FieldHash(target: name)] = name
-        deletedNames.insert(name)
+        deletedRecords.insert(row.record)
         goneRows.append(row)
       case .moved:
         gone[FieldHash(target: name)] = name
         movedRows.append(row)
       case .inserted: waitersOf.append(name)
-      case .changed: toShow.append(name)
+      case .changed: toShow.append(row.record)
       }
     }
   }
@@ -749,31 +760,32 @@ struct StampPass {
   /// the pass that comes to the end.
   private func deferConsequences() throws {
     try connection.run("DELETE FROM main.lk_after")
-    func keep(_ kind: Deferred, _ name: RecordName, _ table: SyncedTable?, _ row: Row?) throws {
+    func keep(_ kind: Deferred, _ name: RecordName, _ table: Int64, _ row: Row? = nil) throws {
       try connection.run(
         "INSERT INTO main.lk_after(kind, record, tid, key, shown) VALUES (?, ?, ?, ?, ?)",
         [
-          .integer(kind.rawValue), .blob(name.bytes), .integer(table?.id ?? touchedTables.first ?? 0),
+          .integer(kind.rawValue), .blob(name.bytes), .integer(table),
           row?.reservedKey.map(replica.pack(key:)) ?? .null,
           row.map { .blob(RowCodec.encode(shown: $0.formerShown, targets: [:])) } ?? .null,
         ])
     }
-    for row in goneRows { try keep(.deleted, row.name, row.table, row) }
-    for row in movedRows { try keep(.moved, row.name, row.table, row) }
+    for row in goneRows { try keep(.deleted, row.name, row.table.id, row) }
+    for row in movedRows { try keep(.moved, row.name, row.table.id, row) }
     let isWaitedFor = try connection.first("SELECT 1 FROM main.lk_wait LIMIT 1") != nil
     for name in waitersOf where isWaitedFor {
       if try connection.first("SELECT 1 FROM main.lk_wait WHERE target = ? LIMIT 1", [.blob(name.bytes)]) != nil {
-        try keep(.inserted, name, nil, nil)
+        // Whoever waits knows it by its name alone; any table of the pass will do.
+        try keep(.inserted, name, touchedTables.min() ?? 0)
       }
     }
-    for name in toShow { try keep(.changed, name, nil, nil) }
+    for record in toShow { try keep(.changed, record.name, record.table) }
     // A unique key may have become free.
     for id in touchedTables.sorted() {
       if let row = try connection.first(
         "SELECT r.record FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row WHERE p.tid = ? AND p.kind = ? LIMIT 1",
         [.integer(id), .integer(Parking.unique(by: .zero).kind)])?[0].bytes.flatMap(RecordName.init)
       {
-        try keep(.changed, row, replica.tablesByID[id], nil)
+        try keep(.changed, row, id)
       }
     }
   }
@@ -789,7 +801,7 @@ struct StampPass {
     for row in goneRows { materialiser.noteGone(row) }
     for row in movedRows { materialiser.noteMoved(row) }
     for name in waitersOf { materialiser.noteShown(name) }
-    for name in toShow { try materialiser.enqueue(name) }
+    for record in toShow { try materialiser.enqueue(record) }
     if again {
       try materialiser.enqueueAllKept()
       try replica.setState("retry", nil)

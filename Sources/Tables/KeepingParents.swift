@@ -1,0 +1,113 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// A reference that must have its row, with no action for the case that the row is deleted, is a promise: the app could
+/// not have deleted the row had it seen the reference. So the device that wrote the reference inserts the row again, from
+/// its own copy, before the other device's delete would hide what refers to it.
+struct ParentKeeper {
+  let replica: Replica
+  /// Rows of this batch that were live and shown and now are not live, with what they were.
+  private var lost: [RecordID: (row: Row, before: RecordState, key: [SQLiteValue], values: [SQLiteValue])] = [:]
+  private var order: [RecordID] = []
+
+  init(replica: Replica) { self.replica = replica }
+
+  /// Takes note of a row whose merged state is new.
+  mutating func note(_ row: Row, before: RecordState) {
+    guard before.isLive, !row.state.isLive, let key = row.key, let values = row.values,
+      row.table.referrers.contains(where: isPromise)
+    else { return }
+    lost[row.record] = (row, before, key, values)
+    order.append(row.record)
+  }
+
+  private func isPromise(_ referrer: (table: SyncedTable, column: Int)) -> Bool {
+    let column = referrer.table.columns[referrer.column]
+    return referrer.table.shape != nil && column.isRequired && column.reference?.action == .keep
+  }
+
+  /// Inserts again what rows of this device need.
+  /// - Parameters:
+  ///   - state: the merged state of a record of this batch, or nil.
+  /// - Returns: the rows inserted again: table and key, for people.
+  func keep(
+    now: Int64, state: (RecordID) throws -> RecordState?, emit: (PendingGroup) throws -> UInt64
+  ) throws -> [String] {
+    var needed: [RecordID] = []
+    var isNeeded: Set<RecordID> = []
+    for name in order where try isReferredTo(name, state) { if isNeeded.insert(name).inserted { needed.append(name) } }
+    // What is inserted again needs its own parents.
+    var at = 0
+    while at < needed.count {
+      guard let (row, before, _, _) = lost[needed[at]] else { break }
+      at += 1
+      for column in row.table.columns where column.isRequired {
+        guard let table = column.reference?.table, case .reference(let name)? = before.cell(column.name),
+          case let parent = RecordID(table: table, name: name), lost[parent] != nil, isNeeded.insert(parent).inserted
+        else { continue }
+        needed.append(parent)
+      }
+    }
+    let whole = needed.reversed().filter { name in
+      !(lost[name]?.before.registers.contains { $0.value == .cell(.missing) } ?? true)
+    }
+    if whole.isEmpty { return [] }
+    let origin = replica.zoneBinding.origin
+    let hlc = replica.clock.tick(editedAt: now)
+    var builder = PayloadBuilder(origin: origin, hlc: hlc)
+    for name in whole {
+      guard let (row, before, _, _) = lost[name] else { continue }
+      builder.add(
+        table: row.table.wire, record: row.name,
+        [(.born, .life(nil), .own)] + before.cells.map { (.cell($0.column), .cell($0.value), .own) },
+        compress: row.table.compress)
+    }
+    let tie = try emit(PendingGroup(hlc: hlc, parts: builder.finish()))
+    try replica.saveClock()
+    let own = Stamp(hlc: hlc, origin: origin, tie: tie)
+    return whole.compactMap { name in
+      guard let (row, before, key, _) = lost[name] else { return nil }
+      row.state = row.state.merging(
+        RecordState(
+          [RegisterEntry(.born, own, .life(nil))]
+            + before.cells.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) }))
+      return "\(row.table.name) \(key.map(describe).joined(separator: ", "))"
+    }
+  }
+
+  /// Whether a row that this device pointed at it is live and shown.
+  private func isReferredTo(_ record: RecordID, _ state: (RecordID) throws -> RecordState?) throws -> Bool {
+    guard let (row, _, key, values) = lost[record] else { return false }
+    for (table, index) in row.table.referrers where isPromise((table, index)) {
+      let column = table.columns[index]
+      let target: SQLiteValue
+      if let name = column.reference?.column {
+        guard let at = row.table.columns.firstIndex(where: { $0.name == name }) else { continue }
+        target = values[at]
+      } else {
+        target = key[0]
+      }
+      for child in try replica.connection.rows(table.selectKeys(where: index), [target]) {
+        guard let id = try replica.mapped(table, child), let loaded = try replica.loadRow(id: id) else { continue }
+        let merged = try state(loaded.record) ?? loaded.state
+        guard merged.isLive, let cell = merged[.cell(column.name)], cell.value == .cell(.reference(row.name)),
+          cell.stamp.origin.device == replica.zoneBinding.origin.device
+        else { continue }
+        return true
+      }
+    }
+    return false
+  }
+}
+
+/// A key's value for people.
+func describe(_ value: SQLiteValue) -> String {
+  switch value {
+  case .null: "NULL"
+  case .integer(let x): String(x)
+  case .real(let x): "\(x)"
+  case .text(let x): String(decoding: x, as: UTF8.self)
+  case .blob(let x): hex(x)
+  }
+}
