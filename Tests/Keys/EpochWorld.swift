@@ -130,11 +130,14 @@ struct EpochWorld {
 
   /// An honest `Next`, with a new key.
   @discardableResult
-  mutating func next(_ change: NextChange = NextChange(), by actor: Actor) throws -> RosterEntry {
+  mutating func next(
+    _ change: NextChange = NextChange(), by actor: Actor, isGraceOver: Bool = false
+  ) throws -> RosterEntry {
     let key = EpochKey(&random)
     let party = self[actor]
     let made = try party.roster.next(
-      change, by: actor.origin, key: change.closes ? nil : key, ring: party.ring, random: &random)
+      change, by: actor.origin, key: change.closes ? nil : key, ring: party.ring, isGraceOver: isGraceOver,
+      random: &random)
     let entry = force(.next(made), by: actor)
     if !change.closes { hold(key, of: entry.hash, for: actor) }
     return entry
@@ -150,7 +153,7 @@ struct EpochWorld {
     let party = self[actor]
     guard
       let honest = try? (view ?? party.roster).next(
-        change, by: actor.origin, key: key, ring: party.ring, random: &random)
+        change, by: actor.origin, key: key, ring: party.ring, isGraceOver: true, random: &random)
     else { return nil }
     let entry = force(.next(try alter(honest, key)), by: actor, citing: heads, after: previous)
     hold(key, of: entry.hash, for: actor)
@@ -230,8 +233,8 @@ struct EpochWorld {
         continue
       }
       guard let reason = duties.next else { break }
-      if case .sealedOut = reason, !isPatient { break }
-      guard (try? next(by: actor)) != nil else { break }
+      if !isPatient && reason.needsGrace { break }
+      guard (try? next(by: actor, isGraceOver: isPatient)) != nil else { break }
       wrote = true
     }
     return wrote
@@ -239,13 +242,16 @@ struct EpochWorld {
 
   /// Honest devices sync until there is nothing left to do.
   mutating func settleDown(_ actors: [Actor], now: UInt64 = 0) throws {
-    for round in 0..<12 {
+    var isPatient = false
+    for _ in 0..<20 {
       var wrote = false
-      for actor in actors where sync(actor, now: now, isPatient: round >= 6) { wrote = true }
-      if !wrote {
+      for actor in actors where sync(actor, now: now, isPatient: isPatient) { wrote = true }
+      if wrote { continue }
+      if isPatient {
         for actor in actors { parties[actor.keys.id]?.hear(written) }
         return
       }
+      isPatient = true
     }
     throw Failure.unsettled
   }

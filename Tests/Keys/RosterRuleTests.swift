@@ -526,7 +526,7 @@ struct RosterRuleTests {
     var other = world
     other.tellAll()
     let before = world.written.dropLast()
-    var party = try EpochWorld.Party(
+    var party = EpochWorld.Party(
       actor: world.ana, roster: Roster(household: world.household, evaluating: .everyEpoch),
       ring: EpochRing(household: world.household))
     party.hear(Array(before))
