@@ -29,6 +29,12 @@ import Testing
       .initialised, "printf 'garbage%.0s' $(seq 400) | dd of=ana.db bs=1 seek=100 conv=notrunc",
       "attach ana.db --home ana", 2,
       "corrupt"),
+    Case(
+      .initialised, "dd if=/dev/urandom of=ana.db bs=4096 seek=1 count=1 conv=notrunc", "attach ana.db --home ana", 2,
+      "corrupt"),
+    Case(
+      .initialised, "dd if=/dev/urandom of=ana.db bs=4096 seek=1 count=1 conv=notrunc", "attach ana.db --home ana -n",
+      2, "corrupt"),
     Case(.initialised, "", "attach missing.db --home ana", 2, "missing-file"),
     Case(.initialised, "mkdir x.db", "attach x.db --home ana", 2, "not-a-database"),
     Case(.initialised, ": > x.db", "attach x.db --home ana", 2, "no-table-can-sync"),
@@ -118,6 +124,7 @@ import Testing
     Case(.shared, ": > i.txt", "invite --out i.txt --home ana", 1, "file-not-written"),
     Case(.shared, "", "invite --out no/such/i.txt --home ana", 1, "file-not-written"),
     Case(.shared, "", "invite -n --home ana", 64, "no-dry-run"),
+    Case(.joined, "", "invite --home ben", 13, "not-allowed"),
     Case(.shared, "", "share ana.db --household Smith --home ana", 64, "already-shared"),
     Case(.shared, "", "share ana.db --household Smith --home ana -n", 64, "already-shared"),
   ]

@@ -12,7 +12,8 @@ extension Verbs {
     details: [
       "Every table gets a verdict, with its reason. Tables and triggers whose names begin with lk_ are added to the file; "
         + "the app's own tables are not changed, and \"latchkey detach\" takes away what was added.",
-      "If there is no file, and your personal household has a zone of that name, the file is made from it.",
+      "If there is no file, and a household of yours has a zone of that name, the file is made from it: so a second device of "
+        + "yours gets the database.",
       "With --dry-run the verdicts are shown and the file is not touched.",
     ],
     arguments: [.database],
@@ -66,8 +67,9 @@ private struct AttachAnswer {
   let isDryRun: Bool
 
   var outcome: Outcome {
-    let summary =
-      "\(counted(survey.syncing.count, "table")) of \(path) \(isDryRun ? "would synchronise" : "synchronise")"
+    let count = survey.syncing.count
+    let verb = isDryRun ? "would synchronise" : count == 1 ? "synchronises" : "synchronise"
+    let summary = "\(counted(count, "table")) of \(path) \(verb)"
     var outcome = Outcome(
       summary + ".",
       .lines(
