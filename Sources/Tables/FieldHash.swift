@@ -54,3 +54,28 @@ struct FieldHash: Hashable, Sendable {
     return hash
   }
 }
+
+/// The hashes of a row's fields, by column number.
+struct FieldHashes: Equatable, Sendable, ExpressibleByDictionaryLiteral {
+  /// Zero for none.
+  private var words: [UInt64] = []
+
+  init(dictionaryLiteral elements: (Int, FieldHash)...) {
+    for (number, hash) in elements { self[number] = hash }
+  }
+
+  subscript(number: Int) -> FieldHash? {
+    get { number < words.count && words[number] != 0 ? FieldHash(value: words[number]) : nil }
+    set {
+      if number >= words.count {
+        if newValue == nil { return }
+        words.append(contentsOf: repeatElement(0, count: number + 1 - words.count))
+      }
+      words[number] = newValue?.value ?? 0
+    }
+  }
+
+  var isEmpty: Bool { !words.contains { $0 != 0 } }
+  /// One more than the greatest number that may have a hash.
+  var end: Int { words.count }
+}

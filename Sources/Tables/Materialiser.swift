@@ -38,7 +38,7 @@ final class Materialiser {
     let key: [SQLiteValue]
     /// Nil where the app deleted the row itself.
     let values: [SQLiteValue]?
-    let shown: [Int: FieldHash]
+    let shown: FieldHashes
   }
 
   init(replica: Replica, gone: [FieldHash: RecordName] = [:]) throws {
@@ -288,7 +288,7 @@ final class Materialiser {
     }
     var values = [SQLiteValue?](repeating: nil, count: table.columns.count)
     var kept: [Int: Value] = [:]
-    var targets: [Int: FieldHash] = [:]
+    var targets: FieldHashes = [:]
     var waits: Set<RecordName> = []
     for cell in row.state.cells {
       let number = table.number(of: cell.column)
@@ -343,7 +343,7 @@ final class Materialiser {
       return try park(row, .refused("the row has no \(table.columns[index].name)"))
     }
     guard let written = try write(row, values) else { return }
-    var shown: [Int: FieldHash] = [:]
+    var shown: FieldHashes = [:]
     for (index, column) in table.columns.enumerated() {
       shown[column.number] = FieldHash(written[index])
       if let cell = row.state.cell(column.name), kept[column.number] == nil, targets[column.number] == nil,
@@ -479,9 +479,7 @@ final class Materialiser {
         if !table.columns[index].affinity.keeps(wanted) { isExact = false }
       }
       if indexes.isEmpty { return before }
-      let sets = indexes.map { "\(quoted(table.columns[$0].name)) = ?" }.joined(separator: ", ")
-      let keyIs = table.key.map { "\(quoted(table.columns[$0].name)) = ?" }.joined(separator: " AND ")
-      try connection.run("UPDATE main.\(quoted(table.name)) SET \(sets) WHERE \(keyIs)", parameters + key)
+      try connection.run(table.update(indexes), parameters + key)
       var after = before
       for (index, value) in zip(indexes, parameters) { after[index] = value }
       touched.insert(table.id)
@@ -507,9 +505,7 @@ final class Materialiser {
       parameters.append(wanted)
       if !table.columns[index].affinity.keeps(wanted) { isExact = false }
     }
-    let names = indexes.map { quoted(table.columns[$0].name) }.joined(separator: ", ")
-    let marks = Array(repeating: "?", count: indexes.count).joined(separator: ", ")
-    try connection.run("INSERT INTO main.\(quoted(table.name)) (\(names)) VALUES (\(marks))", parameters)
+    try connection.run(table.insert(indexes), parameters)
     if connection.changes != 1 {
       throw SQLiteError.constraint(.trigger, message: "a trigger of the app does not take the row")
     }

@@ -74,6 +74,8 @@ public final class Replica {
     do {
       if Connection.libraryVersion < 3_037_000 { throw TablesError.oldLibrary(Connection.libraryVersion) }
       try connection.run("PRAGMA main.foreign_keys = OFF")
+      // Rows, map and bookkeeping lie apart: with SQLite's own 2 MB a large file is read again and again.
+      try connection.run("PRAGMA main.cache_size = -16000")
       guard let binding = try Replica.binding(connection) else { throw TablesError.notAttached }
       zoneBinding = binding
       try refresh()

@@ -13,9 +13,9 @@ final class Row {
   /// The key under which the table shows it; nil while it is not shown.
   var key: [SQLiteValue]?
   /// What the table showed last, by column number.
-  var shown: [Int: FieldHash] = [:]
+  var shown: FieldHashes = [:]
   /// The target of what a reference column showed last, by column number.
-  var targets: [Int: FieldHash] = [:]
+  var targets: FieldHashes = [:]
   var state: RecordState = .empty
   /// Cells that the table does not show, or shows differently, by column number.
   var kept: [Int: Value] = [:]
@@ -30,7 +30,7 @@ final class Row {
   /// The key that it gets, while it is being shown.
   var reservedKey: [SQLiteValue]?
   /// What the table showed of a row that was just deleted.
-  var formerShown: [Int: FieldHash] = [:]
+  var formerShown: FieldHashes = [:]
   /// Why it is not shown, as noted in the file.
   var parking: Parking?
   /// The records for which it or one of its references waits, as noted in the file.
@@ -188,15 +188,16 @@ struct RowCodec {
     return meta
   }
 
-  static func encode(shown: [Int: FieldHash], targets: [Int: FieldHash]) -> [UInt8] {
-    let count = (shown.keys.max() ?? -1) + 1
+  static func encode(shown: FieldHashes, targets: FieldHashes) -> [UInt8] {
+    let count = shown.end
     var out: [UInt8] = []
-    out.reserveCapacity(2 + 8 * count + 9 * targets.count)
+    out.reserveCapacity(2 + 8 * count + 9 * targets.end)
     out.append(varint: UInt64(count))
     for number in 0..<count { out.append(word: shown[number]?.value ?? 0) }
-    for number in targets.keys.sorted() {
+    for number in 0..<targets.end {
+      guard let target = targets[number] else { continue }
       out.append(varint: UInt64(number))
-      out.append(word: targets[number]?.value ?? 0)
+      out.append(word: target.value)
     }
     return out
   }
@@ -211,6 +212,7 @@ struct RowCodec {
     }
     while !reader.isAtEnd {
       let number = Int(try reader.varint())
+      guard number < 1 << 20 else { throw TablesError.corrupt("a row's hashes") }
       row.targets[number] = FieldHash(value: try reader.word())
     }
   }

@@ -12,11 +12,14 @@ extension Replica {
     try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE record = ?", .blob(name.bytes), gone)
   }
 
-  func loadRow(id: Int64, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
-    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE id = ?", .integer(id), gone)
+  /// - Parameter values: the row that the table shows, if it was just read.
+  func loadRow(id: Int64, values: [SQLiteValue]? = nil, gone: [FieldHash: RecordName] = [:]) throws -> Row? {
+    try loadRow("SELECT \(Self.rowColumns) FROM main.lk_row WHERE id = ?", .integer(id), gone, values)
   }
 
-  private func loadRow(_ sql: String, _ parameter: SQLiteValue, _ gone: [FieldHash: RecordName]) throws -> Row? {
+  private func loadRow(
+    _ sql: String, _ parameter: SQLiteValue, _ gone: [FieldHash: RecordName], _ values: [SQLiteValue]? = nil
+  ) throws -> Row? {
     guard let raw = try connection.first(sql, [parameter]), let id = raw[0].integer,
       let name = raw[1].bytes.flatMap(RecordName.init), let table = raw[2].integer.flatMap({ tablesByID[$0] })
     else { return nil }
@@ -27,7 +30,7 @@ extension Replica {
     if let shown = raw[5].bytes { try RowCodec.decode(shown: shown, into: row) }
     var extra: [RegisterEntry] = []
     if let kept = raw[6].bytes { extra = try decode(kept: kept, into: row) }
-    if let key = row.key, table.shape != nil { row.values = try connection.first(table.selectRow, key) }
+    if let key = row.key, table.shape != nil { row.values = try values ?? connection.first(table.selectRow, key) }
     row.wasShown = row.key != nil
     if row.key == nil || hasLost,
       let parked = try connection.first("SELECT kind, detail, target FROM main.lk_park WHERE row = ?", [.integer(id)])

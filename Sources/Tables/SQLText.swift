@@ -2,7 +2,8 @@ internal import LatchkeySQLite
 
 /// A name as SQL text, whatever characters it has.
 func quoted(_ name: String) -> String {
-  "\"" + name.replacing("\"", with: "\"\"") + "\""
+  if !name.utf8.contains(UInt8(ascii: "\"")) { return "\"\(name)\"" }
+  return "\"" + name.replacing("\"", with: "\"\"") + "\""
 }
 
 /// A value as an SQL literal.

@@ -52,6 +52,8 @@ struct StampPass {
     let key: [SQLiteValue]
     let milliseconds: Int64
     let order: Int
+    /// The row, if it was read already.
+    var values: [SQLiteValue]?
   }
 
   /// What will be stamped.
@@ -235,7 +237,7 @@ struct StampPass {
           if let key = try replica.unpack(key: packed, table) { try replica.unmap(table, key) }
           moves.append((former, touch.key))
         }
-        add(table, touch.key, touch.milliseconds, touch.order)
+        add(table, touch.key, touch.milliseconds, touch.order, values)
         continue
       }
       if let row = touch.row, values == nil {
@@ -247,7 +249,7 @@ struct StampPass {
       if touch.isReplaced, let row = touch.row, try !isSame(row, values, table, wasReplaced: true) {
         freed[row] = touch.milliseconds
       }
-      add(table, touch.key, touch.milliseconds, touch.order)
+      add(table, touch.key, touch.milliseconds, touch.order, values)
     }
     for (row, milliseconds) in freed.sorted(by: { $0.key < $1.key }) where isRetired.insert(row).inserted {
       // Its key is free for the row that took it.
@@ -285,8 +287,12 @@ struct StampPass {
     }
   }
 
-  private mutating func add(_ table: SyncedTable, _ key: [SQLiteValue], _ milliseconds: Int64, _ order: Int) {
-    candidates.append(Candidate(table: table, key: key, milliseconds: milliseconds, order: order))
+  private mutating func add(
+    _ table: SyncedTable, _ key: [SQLiteValue], _ milliseconds: Int64, _ order: Int, _ values: [SQLiteValue]? = nil
+  ) {
+    // A log that must be taken whole is not held in memory whole.
+    let kept = candidates.count < Replica.maximumGroupRows ? values : nil
+    candidates.append(Candidate(table: table, key: key, milliseconds: milliseconds, order: order, values: kept))
   }
 
   /// Whether a row that took the place of a mapped one is the same record, edited.
@@ -385,7 +391,7 @@ struct StampPass {
         let key = table.keyValues(values)
         if key.contains(where: \.isNull) { continue }
         order += 1
-        add(table, key, now, order)
+        add(table, key, now, order, values)
       }
       if page.count == room, let last = page.last {
         try connection.run(
@@ -459,10 +465,10 @@ struct StampPass {
       }
       let table = candidate.table
       guard seen.insert([.integer(table.id)] + table.folded(candidate.key)).inserted else { continue }
-      guard let values = try connection.first(table.selectRow, candidate.key) else { continue }
+      guard let values = try candidate.values ?? connection.first(table.selectRow, candidate.key) else { continue }
       let row: Row
       if let id = try replica.mapped(table, candidate.key) {
-        guard let known = try replica.loadRow(id: id, gone: gone) else { continue }
+        guard let known = try replica.loadRow(id: id, values: values, gone: gone) else { continue }
         row = known
       } else {
         row = try replica.nameNewRow(table, values)

@@ -37,6 +37,7 @@ final class SyncedTable {
   let shape: TableShape?
   /// All columns that the zone or this table ever had, by number.
   var columnNames: [String]
+  private var numbers: [String: Int] = [:]
   /// How many of them are written down.
   var savedColumnCount = 0
   /// The columns that travel, in declared order.
@@ -87,8 +88,14 @@ final class SyncedTable {
 
   /// The column's number, given if it has none yet.
   func number(of column: String) -> Int {
-    if let known = columnNames.firstIndex(where: { $0.utf8.elementsEqual(column.utf8) }) { return known }
+    // Equal strings need not be equal bytes: the cache may only help to find, never decide.
+    if let known = numbers[column], columnNames[known].utf8.elementsEqual(column.utf8) { return known }
+    if let known = columnNames.firstIndex(where: { $0.utf8.elementsEqual(column.utf8) }) {
+      numbers[column] = known
+      return known
+    }
     columnNames.append(column)
+    numbers[column] = columnNames.count - 1
     return columnNames.count - 1
   }
 
@@ -131,6 +138,28 @@ final class SyncedTable {
     "SELECT \(key.map { "t.\(quoted(columns[$0].name))" }.joined(separator: ", ")) FROM \(table) t WHERE NOT EXISTS (SELECT 1 FROM main.lk_map\(id) m WHERE \(key.indices.map { "m.k\($0) = t.\(quoted(columns[key[$0]].name))" }.joined(separator: " AND ")))"
 
   var keyMayBeNull: Bool { shape.map { !$0.keyIsRowID && !$0.isWithoutRowID } ?? false }
+
+  private var updates: [[Int]: String] = [:]
+  private var inserts: [[Int]: String] = [:]
+
+  /// Sets some columns of the row with a key.
+  func update(_ indexes: [Int]) -> String {
+    if let known = updates[indexes] { return known }
+    let sets = indexes.map { "\(quoted(columns[$0].name)) = ?" }.joined(separator: ", ")
+    let sql = "UPDATE \(table) SET \(sets) WHERE \(keyIs)"
+    updates[indexes] = sql
+    return sql
+  }
+
+  /// Inserts a row with some columns.
+  func insert(_ indexes: [Int]) -> String {
+    if let known = inserts[indexes] { return known }
+    let names = indexes.map { quoted(columns[$0].name) }.joined(separator: ", ")
+    let marks = Array(repeating: "?", count: indexes.count).joined(separator: ", ")
+    let sql = "INSERT INTO \(table) (\(names)) VALUES (\(marks))"
+    inserts[indexes] = sql
+    return sql
+  }
 
   /// Keys of the rows whose column has a value.
   func selectKeys(where column: Int) -> String {

@@ -189,7 +189,7 @@ func checkBookkeeping(_ device: Device, sourceLocation: SourceLocation = #_sourc
       let hash = recordHash(key: replica.binding.digestKey, name: row.name, table: table.wire, state: row.state)
       #expect(
         hash == row.hash,
-        "a stored record hash is stale: \(device.number) \(table.wire) \(row.name.short) key \(row.key as Any) \(row.state.cells) kept \(row.kept) targets \(row.targets.mapValues { String($0.value, radix: 16) })",
+        "a stored record hash is stale: \(device.number) \(table.wire) \(row.name.short) key \(row.key as Any) \(row.state.cells) kept \(row.kept) targets \(row.targets)",
         sourceLocation: sourceLocation)
       if let hash { digest = digest &+ hash }
       #expect(
