@@ -199,7 +199,7 @@ extension SeededRandom {
 struct EpochPropertyTests {
   @Test(
     "once the store shows all, honest devices agree, hold every key and write to one epoch; nobody removed reads it",
-    arguments: 0..<16)
+    arguments: Array(0..<12) + [33, 120, 145, 151, 179, 313, 1434])
   func heals(_ seed: Int) throws {
     var household = try RandomHousehold("heals \(seed)")
     household.run(60)

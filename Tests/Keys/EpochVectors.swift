@@ -181,11 +181,11 @@ struct ReadEpochVectorTests {
     }
     for entry in try #require(file["bad_phrases"] as? [[String: Any]]) {
       let expected = try #require(entry["error"] as? String)
+      let text = try #require(entry["text"] as? String)
       do {
-        let text = try #require(entry["text"] as? String)
         _ = try RecoveryPhrase(parsing: text)
         Issue.record("is a phrase: \(expected)")
-      } catch let error as RecoveryPhraseError {
+      } catch {
         switch error {
         case .count(let count): #expect(expected == "count \(count)")
         case .unknownWord(let position, _, _): #expect(expected == "word \(position)")

@@ -61,7 +61,7 @@ struct WordTests {
     do {
       _ = try RecoveryPhrase(parsing: words.joined(separator: " "))
       Issue.record("passes")
-    } catch let error as RecoveryPhraseError {
+    } catch {
       guard case .unknownWord(let position, _, let suggestions) = error else {
         Issue.record("\(error)")
         return

@@ -25,7 +25,7 @@ struct EpochKnowledge: Sendable {
   private(set) var unopenable: Set<EpochID> = []
   /// One of its recipients, not its author, says that its seal does not open.
   private var denied: Set<EpochID> = []
-  /// One of its recipients, not its author, has begun an epoch that follows it.
+  /// One of its recipients, not its author, has sealed its key to others, or begun an epoch that follows it.
   private var affirmed: Set<EpochID> = []
   /// Enough to refute a flawed one, too few to fill memory.
   private static let candidatesPerEpoch = 8

@@ -128,6 +128,9 @@ public struct Roster: Sendable {
       for parent in next.parents where isWitness(device, of: parent) && knowledge.affirm(parent) {
         doubtful.insert(parent)
       }
+    case .seal(_, let epoch, _):
+      // Nobody hands on a key that it takes for garbage.
+      if isWitness(device, of: epoch), knowledge.affirm(epoch) { doubtful.insert(epoch) }
     default:
       return
     }
