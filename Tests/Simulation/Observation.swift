@@ -11,10 +11,10 @@ extension World {
   /// Checks that exactly the app's changes were published, and takes them into the oracle.
   ///
   /// - Parameter before: what the tables said before the transaction.
-  func observe(_ device: Device, before: Meaning, _ reply: DatabaseReply) throws {
+  func observe(_ device: Device, before: Meaning, _ reply: DatabaseReply, _ performer: DatabasePerformer) throws {
     let connection = try database(of: device)
     try readOutbox(device, connection)
-    try checkProgress(device)
+    try checkProgress(device, performer)
     if case .sealed(_, _, more: true) = reply {
       marks[.partialPasses] += 1
     } else {
@@ -29,7 +29,6 @@ extension World {
       device.baseline = try Baseline(snapshot)
       try countSituations(device, connection, snapshot)
     }
-    trace.note(bytes: try Array(Snapshot(connection).meaning().text.utf8))
   }
 
   /// Whether everything captured has been stamped.
@@ -63,8 +62,7 @@ extension World {
   }
 
   /// Clock, own sequence and what was accepted of others only rise.
-  private func checkProgress(_ device: Device) throws {
-    let performer = try performer(device)
+  private func checkProgress(_ device: Device, _ performer: DatabasePerformer) throws {
     let clock = performer.replica.lastClock.rawValue
     guard clock >= device.seen.clock else { throw Violation(.monotony, "\(device.name): the clock fell") }
     device.seen.clock = clock

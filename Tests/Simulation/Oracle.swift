@@ -68,11 +68,9 @@ struct Oracle {
   }
 
   private(set) var records: [RecordName: Record] = [:]
-  private(set) var newest: Int64 = 0
 
   mutating func add(_ publication: Publication, _ marks: inout Marks) throws {
     let stamp = publication.stamp
-    newest = max(newest, stamp.hlc.milliseconds)
     var record = records[publication.record] ?? Record(table: publication.table)
     guard record.table == publication.table else { throw Violation(.capture, "one record in two tables") }
     if publication.born {
