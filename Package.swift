@@ -94,7 +94,12 @@ let package = Package(
         "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyTables", "LatchkeyFolder", "LatchkeyStorage",
         "LatchkeySQLite",
       ]),
-    claims("CommandTests", "Tests/Command", ["LatchkeyCommand", "LatchkeySQLite"], data: ["Transcripts"]),
+    claims(
+      "CommandTests", "Tests/Command",
+      [
+        "LatchkeyCommand", "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyRecords",
+        "LatchkeySQLite", "LatchkeyTables",
+      ], data: ["Transcripts"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -8,7 +8,8 @@ public protocol FileOperations: Sendable {
   func status(_ path: String, following: Bool) throws(SystemCallError) -> FileStatus
   /// Everything in a directory but `.` and `..`, in any order.
   func entries(_ path: String) throws(SystemCallError) -> [DirectoryEntry]
-  /// Makes a new file for writing, readable by its owner alone; fails with `EEXIST` if there is anything.
+  /// Makes a new file for writing; fails with `EEXIST` if there is anything. Who may read it is for the process's file mode
+  /// mask to say: accounts of one computer can share a folder, and what is in it needs no protection from readers.
   func create(_ path: String) throws(SystemCallError) -> Descriptor
   /// Opens for reading; does not wait on a pipe.
   func open(_ path: String) throws(SystemCallError) -> Descriptor
@@ -29,7 +30,7 @@ public protocol FileOperations: Sendable {
   func rename(_ path: String, _ new: String) throws(SystemCallError)
   /// Removes a name that is not a directory.
   func unlink(_ path: String) throws(SystemCallError)
-  /// Makes a directory for its owner alone.
+  /// Makes a directory, with the permissions that the process's file mode mask leaves.
   func makeDirectory(_ path: String) throws(SystemCallError)
   /// Removes an empty directory.
   func removeDirectory(_ path: String) throws(SystemCallError)

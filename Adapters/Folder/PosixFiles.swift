@@ -43,7 +43,7 @@ public struct PosixFiles: FileOperations {
   }
 
   public func create(_ path: String) throws(SystemCallError) -> Descriptor {
-    try Self.call { openFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
+    try Self.call { openFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666) }
   }
 
   public func open(_ path: String) throws(SystemCallError) -> Descriptor {
@@ -106,7 +106,7 @@ public struct PosixFiles: FileOperations {
 
   public func unlink(_ path: String) throws(SystemCallError) { try Self.call { unlinkFile(path) } }
 
-  public func makeDirectory(_ path: String) throws(SystemCallError) { try Self.call { mkdir(path, 0o700) } }
+  public func makeDirectory(_ path: String) throws(SystemCallError) { try Self.call { mkdir(path, 0o777) } }
 
   public func removeDirectory(_ path: String) throws(SystemCallError) { try Self.call { rmdir(path) } }
 

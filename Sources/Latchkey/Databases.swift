@@ -3,6 +3,7 @@ internal import LatchkeyEngine
 internal import LatchkeyKeys
 internal import LatchkeyLog
 internal import LatchkeyRecords
+internal import LatchkeySQLite
 internal import LatchkeyStorage
 public import LatchkeyTables
 
@@ -57,7 +58,11 @@ extension Home {
         return try Replica.survey(path: path, rules: rules, tables: tables)
       }
       // Everything that can be wrong with the file is found before anything is written anywhere.
-      _ = try Replica.survey(path: path, rules: rules, tables: tables)
+      let expected = try Replica.survey(path: path, rules: rules, tables: tables)
+      guard !expected.syncing.isEmpty else {
+        throw TablesError.noTableCanSync(expected.tables.map { "\($0.name): \($0.reason)" })
+      }
+      try checkCanWrite(path)
       if let open, try await isUsed(open.id, membership) {
         throw LatchkeyError(
           .decision, "zone-exists",
@@ -89,6 +94,13 @@ extension Home {
       try Replica.detach(path: path)
       try forget(path)
     } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  /// Throws what writing to the file would meet now: another program's lock, a read-only file.
+  private func checkCanWrite(_ path: String) throws {
+    let connection = try Connection(path, mode: .readWrite)
+    try connection.run("BEGIN IMMEDIATE")
+    try connection.run("ROLLBACK")
   }
 
   func newZone() -> ZoneID {
@@ -195,8 +207,8 @@ extension Home {
     progress: (@Sendable (SyncReport) -> Void)?
   ) async throws -> Set<HouseholdID> {
     let replica = try Replica(path: path)
-    try remember(path)
     var membership = try self.membership(of: replica.binding.household)
+    try remember(path)
     var seen: Set<HouseholdID> = [membership.id]
     var access = try await openStore(of: membership)
     defer { report.add(access.counts.snapshot) }

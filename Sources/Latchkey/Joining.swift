@@ -128,9 +128,12 @@ extension Home {
       }
       let database = options.database.map(absolute)
       let isFilled = try database.map { try self.isFilled($0, from: link.household) } ?? false
-      if let template = options.template, !fileExists(absolute(template)) {
-        throw TablesError.missingFile(path: template)
+      if let database, !fileExists(parent(of: database)) {
+        throw LatchkeyError(
+          .usage, "no-such-folder",
+          "There is no folder \(parent(of: database)) to make the file in. Nothing was changed.")
       }
+      if let template = options.template { _ = try Replica.survey(path: absolute(template)) }
       let url = try stores.locator(options.store ?? link.locator, relativeTo: base)
       if options.store == nil, try contentsIfAny()?.households.contains(where: { $0.locator == url.text }) != true {
         guard await agree(.useStore(url: url.text)) else {
@@ -150,6 +153,7 @@ extension Home {
         // Everything that can be wrong with the invite is found before anything is kept or written.
         let shown = try await look(keys, access)
         let invite = try check(shown, link, blob)
+        if database != nil { _ = try chooseZone(options.zone, shown, blob.householdName) }
         try await ensureIdentity(for: link.role, options)
         try await adopt(keys, name: blob.householdName, isPrivate: link.role == .mine, locator: url.text, store: access)
         try claim(invite, shown, keys, link)
@@ -163,7 +167,7 @@ extension Home {
       if let database, isFilled {
         zoneName = try binding(database)?.zoneName
       } else if let database {
-        let zone = try chooseZone(options.zone, membership)
+        let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
         zoneName = zone.name
         (rows, warnings) = try await fill(
           database, membership: membership, access: access, zone: zone.id, name: zone.name, template: options.template)
@@ -333,16 +337,18 @@ extension Home {
       deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)
   }
 
-  private func chooseZone(_ name: String?, _ membership: Membership) throws -> RosterState.Zone {
-    let open = try state(of: membership.id).roster.state.zones.filter { $0.closing == nil }
+  private func chooseZone(
+    _ name: String?, _ state: HouseholdState, _ household: String
+  ) throws -> RosterState.Zone {
+    let open = state.roster.state.zones.filter { $0.closing == nil }
     let matches = name.map { name in open.filter { $0.name == name } } ?? open
     if matches.count == 1 { return matches[0] }
     let names = open.map(\.name).joined(separator: ", ")
     throw LatchkeyError(
       .usage, matches.isEmpty ? "no-such-zone" : "which-zone",
       matches.isEmpty
-        ? "The household \(membership.name) has no open zone\(name.map { " \($0)" } ?? ""). Open ones: \(names.isEmpty ? "none" : names)."
-        : "The household \(membership.name) has several zones: \(names). Say which with --zone.",
+        ? "The household \(household) has no open zone\(name.map { " \($0)" } ?? ""). Open ones: \(names.isEmpty ? "none" : names)."
+        : "The household \(household) has several zones: \(names). Say which with --zone.",
       next: open.map { "--zone \($0.name)" })
   }
 }

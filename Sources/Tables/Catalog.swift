@@ -115,7 +115,10 @@ extension Replica {
       case (nil, _): action = column.isRequired ? .keep : .null
       }
       table.columns[index].reference = SyncedColumn.Reference(
-        table: target.id, column: targetColumn, action: action, none: rule?.none ?? [])
+        table: target.id, column: targetColumn, action: action, none: rule?.none ?? [],
+        collation: target.columns.first { $0.name == targetColumn }?.collation ?? target.key.first.map {
+          target.columns[$0].collation
+        } ?? .binary)
     }
   }
 
@@ -131,7 +134,7 @@ extension Replica {
         else { continue }
         table.columns[index].reference = SyncedColumn.Reference(
           table: found.table, column: found.column, action: table.columns[index].isRequired ? .keep : .null,
-          none: found.none)
+          none: found.none, collation: found.collation)
       }
     }
   }

@@ -79,13 +79,19 @@ final class Materialiser {
   }
 
   /// A row that the app deleted: `row` as it was, its key in ``Row/reservedKey``.
-  func noteGone(_ row: Row) throws {
+  func noteGone(_ row: Row) {
     rows[row.name] = row
     guard let key = row.reservedKey else { return }
     row.reservedKey = nil
     orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: row.formerShown))
     row.formerShown = [:]
     touched.insert(row.table.id)
+  }
+
+  /// A row to which the app gave another key: the former one in ``Row/reservedKey``.
+  func noteMoved(_ row: Row) {
+    guard let key = row.reservedKey else { return }
+    orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: [:]))
   }
 
   /// A row that the app inserted.
@@ -191,7 +197,7 @@ final class Materialiser {
       try connection.run("DELETE FROM temp.lk_lost")
       for value in values { try connection.run("INSERT INTO temp.lk_lost VALUES (?)", [value]) }
       let keys = referrer.key.map { quoted(referrer.columns[$0].name) }.joined(separator: ", ")
-      let name = quoted(referrer.columns[column].name)
+      let name = referrer.compared(column)
       out = try connection.rows(
         "SELECT \(keys) FROM main.\(quoted(referrer.name)) WHERE \(name) IN (SELECT k FROM temp.lk_lost)")
     } else {
@@ -505,7 +511,6 @@ final class Materialiser {
     let key = table.keyValues(after)
     if !isExact { after = try connection.first(table.selectRow, key) ?? after }
     let stored = table.keyValues(after)
-    if row.isOff, let former = row.key { try replica.unmap(table, former) }
     if row.id == nil { try replica.save(row) }
     try replica.map(table, stored, row.id ?? 0)
     row.key = stored
@@ -589,6 +594,9 @@ final class Materialiser {
   private func standAside(_ row: Row) throws {
     guard let key = row.key, !row.isOff else { return }
     try connection.run(row.table.deleteRow, key)
+    // Its key may be what the other needs.
+    try replica.unmap(row.table, key)
+    gone[FieldHash(target: row.name)] = row.name
     row.isOff = true
   }
 
@@ -596,8 +604,10 @@ final class Materialiser {
 
   private func hide(_ row: Row) throws {
     guard let key = row.key else { return }
-    if !row.isOff { try connection.run(row.table.deleteRow, key) }
-    try replica.unmap(row.table, key)
+    if !row.isOff {
+      try connection.run(row.table.deleteRow, key)
+      try replica.unmap(row.table, key)
+    }
     row.isOff = false
     row.key = nil
     gone[FieldHash(target: row.name)] = row.name
@@ -672,7 +682,8 @@ final class Materialiser {
     func isFree(_ key: Int64) throws -> Bool {
       let values: [SQLiteValue] = [.integer(key)]
       return try retired[table.id]?.contains(values) != true && reserved[table.id]?.contains(values) != true
-        && replica.mapped(table, values) == nil && connection.first(table.selectRow, values) == nil
+        && !replica.isAwaited(table, .integer(key)) && replica.mapped(table, values) == nil
+        && connection.first(table.selectRow, values) == nil
     }
     var chosen: Int64?
     // Near the greatest key there would be none left for the app's own rows.

@@ -224,7 +224,12 @@ extension Replica {
   }
 
   func map(_ table: SyncedTable, _ key: [SQLiteValue], _ id: Int64) throws {
-    try connection.run(table.mapInsert, key + [.integer(id)])
+    do {
+      try connection.run(table.mapInsert, key + [.integer(id)])
+    } catch SQLiteError.constraint {
+      // Never taken for the app's own constraint: a row without its record would be lost to everybody.
+      throw TablesError.corrupt("two records for one row of \(table.name)")
+    }
   }
 
   func unmap(_ table: SyncedTable, _ key: [SQLiteValue]) throws { try connection.run(table.mapDelete, key) }
@@ -245,7 +250,7 @@ extension Replica {
     return Value(raw)
   }
 
-  /// The record that a column's value points to, if there is such a row.
+  /// The record that a column's value points to: a row that is there, or the name that a row of that key will have.
   private func recordName(_ target: SyncedTable, _ column: String?, _ raw: SQLiteValue) throws -> RecordName? {
     if let column {
       guard let index = target.columns.firstIndex(where: { $0.name == column }),
@@ -255,8 +260,50 @@ extension Replica {
     }
     if let found = try connection.first(target.recordByKey, [raw])?[0].bytes { return RecordName(found) }
     // A row that is not known yet, in a pass that has not come to it, is named now.
-    guard isNaming, try connection.first(target.selectRow, [raw]) != nil else { return nil }
-    return try name(of: target, [raw])
+    if isNaming, try connection.first(target.selectRow, [raw]) != nil { return try name(of: target, [raw]) }
+    return try absentName(target, raw)
+  }
+
+  /// The name of a row that is referred to and does not exist: an app that does not enforce its references may insert
+  /// it later, and then it has this name. Elsewhere the reference waits; the number would point at another row there.
+  /// (A key that is the same on all devices travels as it is.)
+  private func absentName(_ target: SyncedTable, _ raw: SQLiteValue) throws -> RecordName? {
+    guard target.keyIsLocal, case .integer(let number) = target.columns[target.key[0]].affinity.apply(to: raw) else {
+      return nil
+    }
+    let parameters: [SQLiteValue] = [.integer(target.id), .integer(number)]
+    if let known = try connection.first("SELECT record FROM main.lk_absent WHERE tid = ? AND key = ?", parameters)?[0]
+      .bytes
+    {
+      return RecordName(known)
+    }
+    // SQLite gives no such key: apps write it for "none".
+    guard isNaming, number > 0 else { return nil }
+    let name = randomName()
+    try connection.run(
+      "INSERT INTO main.lk_absent(tid, key, record) VALUES (?, ?, ?)", parameters + [.blob(name.bytes)])
+    return name
+  }
+
+  /// The key under which this device's rows refer to a row that does not exist; nil if none does.
+  func absentKey(_ name: RecordName) throws -> (table: SyncedTable, key: SQLiteValue)? {
+    guard let raw = try connection.first("SELECT tid, key FROM main.lk_absent WHERE record = ?", [.blob(name.bytes)]),
+      let table = raw[0].integer.flatMap({ tablesByID[$0] })
+    else { return nil }
+    return (table, raw[1])
+  }
+
+  /// Whether rows of this device refer to a key that no row has.
+  func isAwaited(_ table: SyncedTable, _ key: SQLiteValue) throws -> Bool {
+    try connection.first("SELECT 1 FROM main.lk_absent WHERE tid = ? AND key = ?", [.integer(table.id), key]) != nil
+  }
+
+  /// The name that rows of this device already use for a key that now gets a row.
+  func takeAwaitedName(_ table: SyncedTable, _ key: [SQLiteValue]) throws -> RecordName? {
+    guard table.keyIsLocal else { return nil }
+    return try connection.first(
+      "DELETE FROM main.lk_absent WHERE tid = ? AND key = ? RETURNING record", [.integer(table.id), key[0]])?[0]
+      .bytes.flatMap(RecordName.init)
   }
 
   /// The name of a row by its key, given now if it has none.
@@ -282,6 +329,7 @@ extension Replica {
         if let keyed = keyedName(table: table.wire, values: parts) { name = keyed }
       }
     }
+    if let awaited = try takeAwaitedName(table, key) { name = awaited }
     if let present = try loadRow(name) {
       // The name is free again if its row is not shown: deleted, or received and parked. Else another row has taken
       // it since, under another key.

@@ -68,9 +68,12 @@ struct StampPass {
   private var changes: [Change] = []
   private var logEnds: [Int64: Int64] = [:]
   private var order = 0
-  /// Records that were deleted in this pass, by the hash under which referring rows know them.
+  /// Records that were deleted or moved in this pass, by the hash under which referring rows know them.
   private var gone: [FieldHash: RecordName] = [:]
   private var goneRows: [Row] = []
+  /// Records whose key the app changed, with the former one.
+  private var movedRows: [Row] = []
+  private var deletedNames: Set<RecordName> = []
   private var toShow: [RecordName] = []
   private var touchedTables: Set<Int64> = []
   private var waitersOf: [RecordName] = []
@@ -256,11 +259,28 @@ struct StampPass {
       deleted.append((row, milliseconds))
     }
     for (row, key) in moves {
-      if table.keyIsLocal {
-        formerKeys[row] = try connection.first("SELECT key FROM main.lk_row WHERE id = ?", [.integer(row)])?[0]
+      if let raw = try connection.first("SELECT key, record, shown FROM main.lk_row WHERE id = ?", [.integer(row)]) {
+        formerKeys[row] = raw[0]
+        if let name = raw[1].bytes.flatMap(RecordName.init), let former = try replica.unpack(key: raw[0], table),
+          raw[2].bytes != nil
+        {
+          // Rows that still have the former key mean this row, whoever has that key now.
+          let moved = Row(name: name, table: table)
+          moved.reservedKey = former
+          gone[FieldHash(target: name)] = name
+          movedRows.append(moved)
+        }
       }
       try replica.map(table, key, row)
       try connection.run("UPDATE main.lk_row SET key = ? WHERE id = ?", [replica.pack(key: key), .integer(row)])
+      if try replica.takeAwaitedName(table, key) != nil {
+        // Rows that pointed at nothing point at this one now.
+        for (referrer, column) in table.referrers {
+          for child in try connection.rows(referrer.selectKeys(where: column), [key[0]]) {
+            add(referrer, child, now, order)
+          }
+        }
+      }
     }
   }
 
@@ -413,6 +433,7 @@ struct StampPass {
       }
       gone[FieldHash(target: row.name)] = row.name
       goneRows.append(row)
+      deletedNames.insert(row.name)
       order += 1
       changes.append(Change(row: row, kind: .delete, cells: [], milliseconds: milliseconds, order: order))
     }
@@ -451,12 +472,13 @@ struct StampPass {
     // A record that was deleted and is inserted again under its name: the insert alone says so.
     let inserted = Set(changes.lazy.filter { $0.kind == .insert }.map(\.row.name))
     changes.removeAll { $0.kind == .delete && inserted.contains($0.row.name) }
+    movedRows += goneRows.filter { inserted.contains($0.name) }
     goneRows.removeAll { inserted.contains($0.name) }
   }
 
   private mutating func compare(_ row: Row, _ values: [SQLiteValue], _ candidate: Candidate) throws {
     let table = row.table
-    let isInsert = !row.isStamped || !row.state.isLive || row.shown.isEmpty
+    let isInsert = !row.isStamped || !row.state.isLive || row.shown.isEmpty || deletedNames.contains(row.name)
     var cells: [(index: Int, value: Value, isFilledIn: Bool)] = []
     var isShownOtherwise = false
     for (index, column) in table.columns.enumerated() {
@@ -482,7 +504,7 @@ struct StampPass {
         }
         continue
       }
-      if before == hash, column.reference == nil { continue }
+      if before == hash, column.reference == nil || row.targets[column.number] == nil && !raw.isNull { continue }
       let value = try replica.translate(column, raw)
       let target = target(of: value)
       if before == hash, target == row.targets[column.number] {
@@ -501,7 +523,9 @@ struct StampPass {
           isShownOtherwise = true
           continue
         }
-        if let name = gone[former], before == hash || (raw.isNull && column.reference?.action == .null) {
+        if let name = gone[former],
+          before == hash || raw.isNull && column.reference?.action == .null && deletedNames.contains(name)
+        {
           // The target was deleted, and its key perhaps taken by another row; or SET NULL did this. Nobody edited the
           // reference: it stays, and what is shown follows from the target.
           row.keep(.reference(name), at: column)
@@ -673,9 +697,10 @@ struct StampPass {
   /// waited for an inserted one, rows that a unique key kept from being shown.
   mutating func showConsequences() throws {
     let again = try replica.state("retry") != nil
-    if toShow.isEmpty, goneRows.isEmpty, waitersOf.isEmpty, !again, touchedTables.isEmpty { return }
+    if toShow.isEmpty, goneRows.isEmpty, movedRows.isEmpty, waitersOf.isEmpty, !again, touchedTables.isEmpty { return }
     let materialiser = try Materialiser(replica: replica, gone: gone)
-    for row in goneRows { try materialiser.noteGone(row) }
+    for row in goneRows { materialiser.noteGone(row) }
+    for row in movedRows { materialiser.noteMoved(row) }
     for name in waitersOf { materialiser.noteShown(name) }
     for name in toShow { try materialiser.enqueue(name) }
     if again {

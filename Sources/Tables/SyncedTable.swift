@@ -11,6 +11,8 @@ struct SyncedColumn: Sendable {
     let action: DeleteAction
     /// Values that mean "none".
     let none: [SQLiteValue]
+    /// The parent's: by it a value is compared with the parent's key.
+    let collation: Collation
   }
 
   let name: String
@@ -127,7 +129,16 @@ final class SyncedTable {
 
   /// Keys of the rows whose column has a value.
   func selectKeys(where column: Int) -> String {
-    "SELECT \(keyList) FROM \(table) WHERE \(quoted(columns[column].name)) = ?"
+    "SELECT \(keyList) FROM \(table) WHERE \(compared(column)) = ?"
+  }
+  /// A reference column as it is compared with its parent's key.
+  func compared(_ column: Int) -> String {
+    let name = quoted(columns[column].name)
+    switch columns[column].reference?.collation {
+    case .noCase: return "\(name) COLLATE NOCASE"
+    case .rightTrim: return "\(name) COLLATE RTRIM"
+    case .binary, nil: return name
+    }
   }
   func selectKeysAndValue(_ column: Int) -> String {
     "SELECT \(keyList), \(quoted(columns[column].name)) FROM \(table) WHERE \(quoted(columns[column].name)) IS NOT NULL"

@@ -36,7 +36,7 @@ public enum TablesError: Error, Equatable, Sendable {
   /// Anything else that SQLite said.
   case database(String)
 
-  init(_ error: any Error, path: String = "") {
+  package init(_ error: any Error, path: String = "") {
     switch error {
     case let error as TablesError: self = error
     case let error as SQLiteError:
@@ -47,7 +47,7 @@ public enum TablesError: Error, Equatable, Sendable {
       case .corrupt(let why): self = .corrupt(why)
       case .notADatabase: self = .notADatabase(path: path)
       case .cannotOpen: self = .missingFile(path: path)
-      case .io(_, let why): self = .io(why)
+      case .io(_, let why): self = DatabaseFile.isDirectory(path) ? .notADatabase(path: path) : .io(why)
       case .constraint, .interrupted, .tooBig, .noMemory, .other: self = .database(error.description)
       }
     default: self = .database("\(error)")

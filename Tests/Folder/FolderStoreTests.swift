@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test("what is written is a file of that name, for its owner alone, and nothing else")
+  @Test("what is written is a file of that name, for whom the file mode mask says, and nothing else")
   func layout() async throws {
     let folder = try TemporaryFolder()
     let store = try await folder.open()
@@ -62,8 +62,11 @@ import Testing
     #expect(folder.files() == ["latchkey-store", "p/l/ab/x"])
     let file = try FileManager.default.attributesOfItem(atPath: folder.path + "/p/l/ab/x")
     let directory = try FileManager.default.attributesOfItem(atPath: folder.path + "/p/l")
-    #expect(file[.posixPermissions] as? Int == 0o600)
-    #expect(directory[.posixPermissions] as? Int == 0o700)
+    // Asking for the mask sets it.
+    let mask = umask(0o022)
+    _ = umask(mask)
+    #expect(file[.posixPermissions] as? Int == 0o666 & ~Int(mask))
+    #expect(directory[.posixPermissions] as? Int == 0o777 & ~Int(mask))
     try await store.delete(try name("p/l/ab/x"))
     #expect(folder.files() == ["latchkey-store"])
   }

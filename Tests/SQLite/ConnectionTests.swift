@@ -8,7 +8,8 @@ struct ConnectionTests {
   @Test(
     "gives every value back bit for bit",
     arguments: [
-      .null, .integer(.min), .integer(.max), .integer((1 << 53) + 1), .real(-0.0), .real(.infinity), .real(.leastNonzeroMagnitude),
+      .null, .integer(.min), .integer(.max), .integer((1 << 53) + 1), .real(-0.0), .real(.infinity),
+      .real(.leastNonzeroMagnitude),
       .text([]), .text([0, 65, 0]), .text([0xff, 0xfe]), .blob([]), .blob([0, 1, 2]), SQLiteValue("1"),
     ] as [SQLiteValue])
   func roundTrip(value: SQLiteValue) throws {

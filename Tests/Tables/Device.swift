@@ -187,7 +187,10 @@ func checkBookkeeping(_ device: Device, sourceLocation: SourceLocation = #_sourc
     try replica.forEachRow(table) { row in
       if row.state.isLive { live += 1 } else if row.state.newestTombstone != nil { deleted += 1 }
       let hash = recordHash(key: replica.binding.digestKey, name: row.name, table: table.wire, state: row.state)
-      #expect(hash == row.hash, "a stored record hash is stale", sourceLocation: sourceLocation)
+      #expect(
+        hash == row.hash,
+        "a stored record hash is stale: \(device.number) \(table.wire) \(row.name.short) key \(row.key as Any) \(row.state.cells) kept \(row.kept) targets \(row.targets.mapValues { String($0.value, radix: 16) })",
+        sourceLocation: sourceLocation)
       if let hash { digest = digest &+ hash }
       #expect(
         (row.key != nil) == (row.state.isLive && row.parking == nil), "shown iff live and not parked",

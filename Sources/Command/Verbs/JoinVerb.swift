@@ -54,7 +54,7 @@ extension Verbs {
         personalStore: arguments[personalStore], store: arguments[.store], template: arguments[template])
       if options.name != nil { try context.home.makeParents() }
       let report = try await joined(link, options, context)
-      return answer(report)
+      return answer(report, path: options.database)
     })
 
   private static func joined(
@@ -93,8 +93,9 @@ extension Verbs {
     }
   }
 
-  private static func answer(_ report: JoinReport) -> Outcome {
-    let place = report.zone.flatMap { zone in report.database.map { (zone, $0) } }
+  /// - Parameter path: the database as it was given.
+  private static func answer(_ report: JoinReport, path: String?) -> Outcome {
+    let place = report.zone.flatMap { zone in path.map { (zone, $0) } }
     var message = "Joined the household \(report.household)"
     if let (zone, database) = place {
       message += ": \(database) holds \(counted(report.rows, "row")) of the zone \(zone)"

@@ -14,7 +14,8 @@ extension LatchkeyError {
     case let error as LatchkeyError: self = error
     case let error as StorageError: self.init(error)
     case let error as TablesError: self.init(error, path: path ?? "the database")
-    case let error as SQLiteError: self.init(.other, "database-failed", "\(path ?? "The database"): \(error).")
+    case let error as SQLiteError:
+      self.init(TablesError(error, path: path ?? "the database"), path: path ?? "the database")
     case let error as EngineError: self.init(error)
     case let error as KeyringError: self.init(error)
     case let error as LocatorError: self.init(.usage, "bad-store-url", error.description)
@@ -28,7 +29,7 @@ extension LatchkeyError {
   }
 
   init(_ error: StorageError) {
-    let message = "\(error.what): \(error.why)"
+    let message = "\(error.what): \(error.why)\(error.detail.isEmpty ? "" : " (\(error.detail))")."
     switch error.cause {
     case .cancelled: self.init(.cancelled, "cancelled", message)
     case .storeMissing:

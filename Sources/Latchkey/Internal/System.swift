@@ -8,9 +8,11 @@ func currentDirectory() -> String {
   return String(cString: buffer)
 }
 
-/// A path that does not depend on the current directory, without resolving links.
+/// A path that does not depend on the current directory, one text a file unless links make it two: `.` and double slashes go,
+/// links and `..` (which may lead through one) stay.
 func absolute(_ path: String) -> String {
-  path.hasPrefix("/") ? path : currentDirectory() + "/" + path
+  let whole = path.hasPrefix("/") ? path : currentDirectory() + "/" + path
+  return "/" + whole.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
 }
 
 func hostName() -> String {
