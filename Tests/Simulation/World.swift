@@ -329,7 +329,7 @@ final class World {
     switch request {
     case .apply, .seal:
       guard isChecking else { return try performer.perform(request) }
-      let before = try Snapshot(connection).meaning()
+      let before = try Snapshot(connection)
       let reply = try performer.perform(request)
       try observe(device, before: before, reply, performer)
       return reply
