@@ -36,6 +36,9 @@ let package = Package(
     .systemLibrary(
       name: "CLatchkeyZstd", path: "Sources/CZstd", pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
+    .systemLibrary(
+      name: "CLatchkeyCurl", path: "Sources/CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
 
     // Pure rooms: no clock, no randomness, no files.
     room("LatchkeyEncoding", "Sources/Encoding", ["CLatchkeySodium"]),
@@ -50,6 +53,7 @@ let package = Package(
     room("LatchkeyTables", "Sources/Tables", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeySQLite"]),
     room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
     room("LatchkeyFolder", "Adapters/Folder", ["LatchkeyStorage", "LatchkeyEncoding"]),
+    room("LatchkeyHTTP", "Adapters/HTTP", ["LatchkeyStorage", "LatchkeyEncoding", "CLatchkeyCurl"]),
     room("LatchkeyConformance", "Adapters/Conformance", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room(
       "Latchkey", "Sources/Latchkey",
@@ -88,6 +92,10 @@ let package = Package(
     claims("StorageTests", "Tests/Storage", ["LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
     claims(
       "FolderTests", "Tests/Folder", ["LatchkeyFolder", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    // A server that misbehaves on demand, for the adapters that speak HTTP.
+    room("LatchkeyScriptedServer", "Tests/ScriptedServer", []),
+    claims(
+      "HTTPTests", "Tests/HTTP", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyScriptedServer"]),
     claims(
       "LatchkeyTests", "Tests/Latchkey",
       [

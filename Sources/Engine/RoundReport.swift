@@ -27,7 +27,7 @@ public struct RoundReport: Equatable, Sendable {
   public var hasSetAside: Bool {
     findings.contains {
       switch $0 {
-      case .damaged, .newer, .fork, .missing, .notMine, .rollback: true
+      case .damaged, .newer, .fork, .missing, .notMine, .rollback, .unreadable: true
       case .unknownAuthor, .rosterBehind, .notAuthorised: false
       }
     }

@@ -82,8 +82,12 @@ struct ZoneExchange {
       pursuit = reading
       return apply(goesOn: goesOn)
 
-    case (.applying(let goesOn), .database(.applied(let rows))):
+    case (.applying(let goesOn), .database(.applied(let rows, let refused))):
       report.received += rows
+      if let refused {
+        report.findings.append(refused)
+        return nextOffer()
+      }
       return goesOn ? continueReading() : nextOffer()
 
     case (.sealing, .database(.sealed(let rows, let released, let more))):

@@ -20,4 +20,6 @@ public enum Finding: Error, Hashable, Sendable {
   case notMine(origin: Origin)
   /// A reader's row entries: chained, not applied.
   case notAuthorised(origin: Origin, sequence: UInt64)
+  /// A signed group whose payload this version cannot read: newer, or its author does not follow the format. That log waits.
+  case unreadable(origin: Origin, sequence: UInt64, reason: String, isNewer: Bool)
 }

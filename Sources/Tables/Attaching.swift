@@ -203,16 +203,16 @@ extension Replica {
     try setState("settings", .blob(wanted.encoded))
     try followRenamedTables()
     try loadTables()
+    for table in tables where table.shape == nil {
+      // The app dropped the table: nothing is taken for deleted; its triggers are gone with it.
+      try connection.run("UPDATE main.lk_table SET name = NULL WHERE id = ?", [.integer(table.id)])
+    }
     let survey = try Judge(connection: connection, rules: withoutUnknown(wanted.rules), named: wanted.named).survey()
     for report in survey.tables {
       let adopted = wanted.adopts ? wanted.adopted[report.name] : nil
       let syncs = adopted.map { $0 == .sync && report.verdict != .refused } ?? (report.verdict == .sync)
       guard syncs, let shape = try connection.shape(of: report.name) else { continue }
       try followTable(shape)
-    }
-    for table in tables where table.shape == nil {
-      // The app dropped the table: nothing is taken for deleted; its triggers are gone with it.
-      try connection.run("UPDATE main.lk_table SET name = NULL WHERE id = ?", [.integer(table.id)])
     }
     try loadTables()
     appTriggers = nil

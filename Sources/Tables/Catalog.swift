@@ -49,7 +49,7 @@ extension Replica {
           isRequired: column.isNotNull || column.keyPosition > 0, isKey: column.keyPosition > 0, defaultValue: value))
     }
     return SyncedTable(
-      id: id, wire: wire, shape: shape, columnNames: names, columns: columns,
+      id: id, wire: wire, shape: shape, columnNames: names, savedColumnCount: columnNames.count, columns: columns,
       identity: rule.identity ?? shape.map(Judge.identity) ?? .generated, compress: rule.compress)
   }
 
@@ -167,5 +167,6 @@ extension Replica {
     var writer = CBORWriter()
     writer.texts(table.columnNames)
     try connection.run("UPDATE main.lk_table SET columns = ? WHERE id = ?", [.blob(writer.bytes), .integer(table.id)])
+    table.savedColumnCount = table.columnNames.count
   }
 }

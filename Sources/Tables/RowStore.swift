@@ -139,7 +139,7 @@ extension Replica {
     let meta =
       row.state.isEmpty && !row.isStamped
       ? [] : try RowCodec.encode(row.state, table) { try origins.number(of: $0, connection) }
-    if table.columnNames.count != columnsBefore { try saveColumns(table) }
+    if table.columnNames.count != table.savedColumnCount { try saveColumns(table) }
     let shown: SQLiteValue = row.key == nil ? .null : .blob(RowCodec.encode(shown: row.shown, targets: row.targets))
     let newHash = recordHash(key: zoneBinding.digestKey, name: row.name, table: table.wire, state: row.state)
     try count(row, newHash)

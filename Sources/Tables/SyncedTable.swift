@@ -37,6 +37,8 @@ final class SyncedTable {
   let shape: TableShape?
   /// All columns that the zone or this table ever had, by number.
   var columnNames: [String]
+  /// How many of them the file knows: rows are kept by column number, so a number must never be given out unsaved.
+  var savedColumnCount: Int
   /// The columns that travel, in declared order.
   var columns: [SyncedColumn]
   /// Where in ``columns`` the key's columns are, in the key's order.
@@ -54,13 +56,14 @@ final class SyncedTable {
   var name: String { shape?.name ?? wire }
 
   init(
-    id: Int64, wire: String, shape: TableShape?, columnNames: [String], columns: [SyncedColumn], identity: Identity,
-    compress: Bool
+    id: Int64, wire: String, shape: TableShape?, columnNames: [String], savedColumnCount: Int, columns: [SyncedColumn],
+    identity: Identity, compress: Bool
   ) {
     self.id = id
     self.wire = wire
     self.shape = shape
     self.columnNames = columnNames
+    self.savedColumnCount = savedColumnCount
     self.columns = columns
     self.compress = compress
     let keyNames = shape?.key.map(\.name) ?? []

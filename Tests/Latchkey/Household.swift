@@ -55,6 +55,19 @@ final class Place: Sendable {
     return Set(files.filter { !($0.hasSuffix("/")) && !isDirectory(root + "/store/" + $0) })
   }
 
+  /// Takes objects out of the store, as a store that withholds them does.
+  func withhold(_ names: Set<String>) throws {
+    for name in names {
+      try FileManager.default.moveItem(atPath: "\(root)/store/\(name)", toPath: "\(root)/\(name.hash)")
+    }
+  }
+
+  func showAgain(_ names: Set<String>) throws {
+    for name in names {
+      try FileManager.default.moveItem(atPath: "\(root)/\(name.hash)", toPath: "\(root)/store/\(name)")
+    }
+  }
+
   private func isDirectory(_ path: String) -> Bool {
     var isDirectory: ObjCBool = false
     return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue

@@ -188,6 +188,80 @@ struct MainJobTests {
     #expect(try await ben.sync(place.path("b.db")).warnings.isEmpty)
   }
 
+  @Test("a delete wins over an older row's concurrent edit on every device, newcomers included; a re-insert lives")
+  func deletes() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try place.run("b.db", "UPDATE entries SET note = 'edited while deleted' WHERE id = 3")
+    try await Task.sleep(for: .milliseconds(20))
+    try place.run("a.db", "DELETE FROM entries WHERE id = 3; DELETE FROM entries WHERE id = 2")
+    try await Task.sleep(for: .milliseconds(20))
+    // Later than the delete: an edit still does not revive the row.
+    try place.run("b.db", "UPDATE entries SET note = 'later than the delete' WHERE id = 2")
+    try await settle(place, ana, ben)
+    try place.run("a.db", "INSERT INTO entries VALUES (2, 2, 5, 'again')")
+    try await settle(place, ana, ben)
+    let invite = try await ana.invite(household: "Smith")
+    _ = try await place.home("carl").join(
+      link: invite.link, options: JoinOptions(database: place.path("c.db"), name: "Carl", device: "tablet")
+    ) { _ in true }
+    for file in ["a.db", "b.db", "c.db"] {
+      #expect(try place.rows(file, budgetDump) == ["Cash|5|again", "Joint|-100|a"])
+    }
+  }
+
+  @Test("a child whose parent has not arrived waits, shows complete later, and no NULL is pushed back")
+  func childFirst() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try place.run("a.db", "INSERT INTO accounts VALUES (7, 'Parent')")
+    let before = place.objects()
+    _ = try await ana.sync(place.path("a.db"))
+    // The store withholds the head that holds the parent: Carl gets the child from Ben, and nothing newer from Ana.
+    let withheld = place.objects().subtracting(before)
+    #expect(withheld.count == 1)
+    _ = try await ben.sync(place.path("b.db"))
+    try place.run(
+      "b.db", "INSERT INTO entries VALUES (70, (SELECT id FROM accounts WHERE name = 'Parent'), 70, 'child')")
+    _ = try await ben.sync(place.path("b.db"))
+    let invite = try await ana.invite(household: "Smith")
+    try place.withhold(withheld)
+    _ = try await place.home("carl").join(
+      link: invite.link, options: JoinOptions(database: place.path("c.db"), name: "Carl", device: "tablet")
+    ) { _ in true }
+    let carl = place.home("carl")
+    #expect(try await carl.counts(place.path("c.db")).tables.map(\.parked) == [0, 1])
+    #expect(try place.rows("c.db", "SELECT count(*) FROM entries") == ["3"])
+    #expect(try await carl.sync(place.path("c.db")).requests.put == 0)
+    try place.showAgain(withheld)
+    _ = try await carl.sync(place.path("c.db"))
+    #expect(try place.rows("c.db", budgetDump) == place.rows("b.db", budgetDump))
+    #expect(try await carl.counts(place.path("c.db")).tables.map(\.parked) == [0, 0])
+  }
+
+  @Test("nothing readable is in the store: no cell, column, table, zone, household, file, device or person")
+  func noPlaintext() async throws {
+    let place = try Place()
+    let ana = place.home("ana")
+    try place.run(
+      "canaryfile.db",
+      "CREATE TABLE canarytable(id INTEGER PRIMARY KEY, canarycolumn TEXT); INSERT INTO canarytable VALUES (1, 'canarycell')"
+    )
+    try await ana.initialize(name: "canaryperson", device: "canarydevice", store: place.store)
+    try await ana.attach(place.path("canaryfile.db"), zone: "canaryzone")
+    _ = try await ana.sync(place.path("canaryfile.db"))
+    _ = try await ana.share(place.path("canaryfile.db"), household: "canaryhousehold")
+    _ = try await ana.invite(household: "canaryhousehold")
+    let needle = Array("canary".utf8)
+    let names = place.objects()
+    #expect(names.count > 5)
+    for name in names {
+      #expect(!name.contains("canary"))
+      let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: place.root + "/store/" + name)))
+      #expect(!bytes.indices.contains { bytes[$0...].starts(with: needle) })
+    }
+  }
+
   @Test("detach gives the file back as it was")
   func detach() async throws {
     let place = try Place()

@@ -47,20 +47,7 @@ package struct DatabasePerformer {
     case .load:
       return .loaded(belief: try belief(), own: try ownLog())
     case .apply(let groups, let origin, let author):
-      return try writing { performer, log in
-        let incoming = groups.map {
-          IncomingGroup(
-            zone: $0.zone, origin: $0.origin, hlc: HLC(rawValue: $0.hlc), tie: $0.tie, sequence: $0.firstSequence,
-            payloads: $0.payloads)
-        }
-        let report = try performer.replica.apply(incoming, now: performer.now) { group in
-          performer.append(group, to: &log)
-        }
-        var belief = try performer.belief()
-        belief.authors[origin] = author
-        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
-        return .applied(rows: report.applied)
-      }
+      return try apply(groups, origin, author)
     case .seal:
       return try writing { performer, log in
         let report = try performer.replica.stamp(now: performer.now, limit: performer.stampLimit) { group in
@@ -105,6 +92,53 @@ package struct DatabasePerformer {
         try replica.setValue(Key.log(zone), log.encoded())
       }
       return .done
+    }
+  }
+
+  /// Applies groups and believes them, in one transaction. A group that this version cannot read stops the log before it: what is
+  /// believed is what was merged.
+  private mutating func apply(_ groups: [LogGroup], _ origin: Origin, _ author: Belief.Author) throws -> DatabaseReply {
+    do {
+      return try writing { performer, log in
+        let incoming = groups.map {
+          IncomingGroup(
+            zone: $0.zone, origin: $0.origin, hlc: HLC(rawValue: $0.hlc), tie: $0.tie, sequence: $0.firstSequence,
+            payloads: $0.payloads)
+        }
+        let report = try performer.replica.apply(incoming, now: performer.now) { group in
+          performer.append(group, to: &log)
+        }
+        if let refusal = report.refused.first(where: { $0.origin == origin }) { throw Refused(refusal) }
+        var belief = try performer.belief()
+        belief.authors[origin] = author
+        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
+        return .applied(rows: report.applied, refused: nil)
+      }
+    } catch let error as Refused {
+      let readable = groups.filter { $0.firstSequence < error.sequence }
+      let finding = Finding.unreadable(
+        origin: origin, sequence: error.sequence, reason: error.reason, isNewer: error.isNewer)
+      guard let last = readable.last else { return .applied(rows: 0, refused: finding) }
+      var known = try belief().authors[origin] ?? Belief.Author(tag: author.tag)
+      known.mark = Mark(sequence: last.lastSequence, hash: last.lastHash)
+      known.hlc = last.hlc
+      guard case .applied(let rows, _) = try apply(readable, origin, known) else {
+        return .applied(rows: 0, refused: finding)
+      }
+      return .applied(rows: rows, refused: finding)
+    }
+  }
+
+  /// A group whose payload this version cannot read; undoes the transaction.
+  private struct Refused: Error {
+    let sequence: UInt64
+    let reason: String
+    let isNewer: Bool
+
+    init(_ refusal: ApplyReport.Refusal) {
+      sequence = refusal.sequence
+      reason = "\(refusal.error)"
+      if case .newer = refusal.error { isNewer = true } else { isNewer = false }
     }
   }
 

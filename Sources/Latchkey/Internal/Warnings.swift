@@ -42,6 +42,12 @@ extension Warning {
         message:
           "The store holds a log under this device's name (\(origin.device.short)) that it did not write: keys were copied or stolen, or an old copy is in use."
       )
+    case .unreadable(let origin, let sequence, let reason, let isNewer):
+      self.init(
+        code: isNewer ? "newer" : "unreadable",
+        message: isNewer
+          ? "Device \(origin.device.short) writes with a newer version (from entry \(sequence) on): its data waits for an update of latchkey."
+          : "Entry \(sequence) of device \(origin.device.short) does not follow the format (\(reason)): its log waits.")
     case .notAuthorised(let origin, _):
       self.init(
         code: "reader-wrote", message: "Device \(origin.device.short) is a reader's; what it wrote does not count.")
