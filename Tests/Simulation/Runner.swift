@@ -21,9 +21,11 @@ struct Runner {
   }
 
   private func run(_ omissions: Omissions, isChecking: Bool = true, isVerbose: Bool) -> (
-    violation: Violation?, trace: UInt64, marks: Marks) {
+    violation: Violation?, trace: UInt64, marks: Marks
+  ) {
     do {
-      let world = try World(seed: seed, omissions: omissions, clocks: clocks, isChecking: isChecking, isVerbose: isVerbose)
+      let world = try World(
+        seed: seed, omissions: omissions, clocks: clocks, isChecking: isChecking, isVerbose: isVerbose)
       do {
         try world.run()
         return (nil, world.signature ?? 0, world.marks)

@@ -63,7 +63,8 @@ struct SimulationCommand {
     if let problem {
       print("latchkey-simulation: \(problem)", to: &standardError)
       print(
-        "usage: latchkey-simulation --seeds N [--seed S] [--bug NAME] [--verbose] [--shrink] [--all]", to: &standardError)
+        "usage: latchkey-simulation --seeds N [--seed S] [--bug NAME] [--verbose] [--shrink] [--all]",
+        to: &standardError)
       return 64
     }
     let clocks = (0..<4).compactMap { _ in VirtualClock(milliseconds: 0) }

@@ -43,7 +43,9 @@ final class World {
   private(set) var signature: UInt64?
   var links: [Int: Invitation] = [:]
 
-  init(seed: UInt64, omissions: Omissions = Omissions(), clocks: [VirtualClock], isChecking: Bool = true, isVerbose: Bool)
+  init(
+    seed: UInt64, omissions: Omissions = Omissions(), clocks: [VirtualClock], isChecking: Bool = true, isVerbose: Bool
+  )
     throws
   {
     self.seed = seed
