@@ -29,7 +29,9 @@ final class TemporaryFolder {
 }
 
 func schemaDump(_ connection: Connection) throws -> [String] {
-  try connection.rows("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid").map { $0.map(show).joined(separator: "|") }
+  try connection.rows("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid").map {
+    $0.map(show).joined(separator: "|")
+  }
     + connection.rows("SELECT name FROM sqlite_schema WHERE name = 'sqlite_sequence'").flatMap { _ in
       try connection.rows("SELECT * FROM sqlite_sequence ORDER BY name").map { $0.map(show).joined(separator: "|") }
     }
@@ -73,7 +75,8 @@ struct AttachTests {
       try replica.transaction {
         _ = try replica.stamp(now: 5_000) { _ in 1 }
         try replica.setValue("engine", [1, 2])
-        try replica.enqueue(household: Device.household, zone: Device.zone, name: "x", bytes: [1], sequence: 1, rows: [("entry", 1)])
+        try replica.enqueue(
+          household: Device.household, zone: Device.zone, name: "x", bytes: [1], sequence: 1, rows: [("entry", 1)])
       }
       try Connection(file, mode: .readWrite).execute("UPDATE entry SET cents = 260")
     }
@@ -132,7 +135,8 @@ struct AttachTests {
   @Test("rules about tables and columns that do not exist are told, not ignored")
   func badRules() throws {
     let folder = try TemporaryFolder()
-    let file = try folder.file("app.db", "CREATE TABLE a(id INTEGER PRIMARY KEY, x INTEGER NOT NULL); CREATE TABLE b(id INTEGER PRIMARY KEY)")
+    let file = try folder.file(
+      "app.db", "CREATE TABLE a(id INTEGER PRIMARY KEY, x INTEGER NOT NULL); CREATE TABLE b(id INTEGER PRIMARY KEY)")
     func refusal(_ rules: Rules) -> TablesError? {
       do {
         try Replica.attach(path: file, rules: rules, zone: Device.binding(1))
@@ -142,7 +146,8 @@ struct AttachTests {
     #expect(refusal(Rules(tables: ["nope": TableRules()])) == .noTable("nope"))
     #expect(refusal(Rules(tables: ["a": TableRules(localColumns: ["y"])])) == .noColumn(table: "a", column: "y"))
     #expect(refusal(Rules(tables: ["a": TableRules(references: ["x": ReferenceRule(table: "c")])])) == .noTable("c"))
-    #expect(refusal(Rules(tables: ["a": TableRules(references: ["x": ReferenceRule(table: "b", onDelete: .null)])])) != nil)
+    #expect(
+      refusal(Rules(tables: ["a": TableRules(references: ["x": ReferenceRule(table: "b", onDelete: .null)])])) != nil)
     #expect(refusal(Rules(tables: ["a": TableRules(localColumns: ["id"])])) != nil)
     #expect(refusal(Rules(tables: ["a": TableRules(references: ["x": ReferenceRule(table: "b")])])) == nil)
   }
@@ -151,7 +156,9 @@ struct AttachTests {
   func unusable() throws {
     let folder = try TemporaryFolder()
     let zone = Device.binding(1)
-    #expect(throws: TablesError.missingFile(path: folder.path + "/none.db")) { try Replica.attach(path: folder.path + "/none.db", zone: zone) }
+    #expect(throws: TablesError.missingFile(path: folder.path + "/none.db")) {
+      try Replica.attach(path: folder.path + "/none.db", zone: zone)
+    }
     #expect(try folder.files.isEmpty)
     let text = folder.path + "/text.db"
     try Data(repeating: 65, count: 9_000).write(to: URL(fileURLWithPath: text))
@@ -196,7 +203,10 @@ struct AttachTests {
     try replica.transaction { _ = try replica.stamp(now: .max >> 20) { _ in 1 } }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["sqlite3", file, "UPDATE entry SET cents = 999; INSERT INTO account(name) VALUES ('from the shell'); DELETE FROM account WHERE name = 'bank'"]
+    process.arguments = [
+      "sqlite3", file,
+      "UPDATE entry SET cents = 999; INSERT INTO account(name) VALUES ('from the shell'); DELETE FROM account WHERE name = 'bank'",
+    ]
     try process.run()
     process.waitUntilExit()
     #expect(process.terminationStatus == 0)

@@ -41,7 +41,10 @@ extension Device {
 
 @Suite("What the app writes is captured, whatever the statement")
 struct CaptureTests {
-  private func device(_ script: String = people, rows: String = "INSERT INTO person VALUES (1, 'ann', 30, 'x'), (2, 'bob', 40, 'y'), (3, 'cyd', 50, 'z')") throws
+  private func device(
+    _ script: String = people,
+    rows: String = "INSERT INTO person VALUES (1, 'ann', 30, 'x'), (2, 'bob', 40, 'y'), (3, 'cyd', 50, 'z')"
+  ) throws
     -> Device
   {
     let device = try Device(1, script)
@@ -79,8 +82,12 @@ struct CaptureTests {
   func replaceVictim(recursive: Bool) throws {
     let a = try device()
     if recursive { try a.database.execute("PRAGMA recursive_triggers = ON") }
-    #expect(try a.captured("INSERT OR REPLACE INTO person VALUES (9, 'ann', 1, 'new')") == ["delete person", "insert person"])
-    #expect(try a.captured("UPDATE OR REPLACE person SET name = 'cyd' WHERE id = 2") == ["delete person", "update person name"])
+    #expect(
+      try a.captured("INSERT OR REPLACE INTO person VALUES (9, 'ann', 1, 'new')") == ["delete person", "insert person"])
+    #expect(
+      try a.captured("UPDATE OR REPLACE person SET name = 'cyd' WHERE id = 2") == [
+        "delete person", "update person name",
+      ])
   }
 
   @Test("REPLACE that hits two rows leaves one record")
@@ -105,9 +112,13 @@ struct CaptureTests {
   func swap() throws {
     let a = try device()
     let (ann, bob) = (
-      try a.replica.recordName(table: "person", key: [.integer(1)]), try a.replica.recordName(table: "person", key: [.integer(2)])
+      try a.replica.recordName(table: "person", key: [.integer(1)]),
+      try a.replica.recordName(table: "person", key: [.integer(2)])
     )
-    #expect(try a.captured("UPDATE person SET id = 99 WHERE id = 1; UPDATE person SET id = 1 WHERE id = 2; UPDATE person SET id = 2 WHERE id = 99").isEmpty)
+    #expect(
+      try a.captured(
+        "UPDATE person SET id = 99 WHERE id = 1; UPDATE person SET id = 1 WHERE id = 2; UPDATE person SET id = 2 WHERE id = 99"
+      ).isEmpty)
     #expect(try a.replica.recordName(table: "person", key: [.integer(1)]) == bob)
     #expect(try a.replica.recordName(table: "person", key: [.integer(2)]) == ann)
     #expect(try a.captured("UPDATE person SET id = id + 100").isEmpty)
@@ -120,7 +131,10 @@ struct CaptureTests {
     #expect(try a.captured("INSERT OR IGNORE INTO person VALUES (1, 'x', 1, '')").isEmpty)
     #expect(try a.captured("BEGIN; INSERT INTO person VALUES (7, 'x', 1, ''); ROLLBACK").isEmpty)
     #expect(
-      try a.captured("BEGIN; SAVEPOINT s; DELETE FROM person; ROLLBACK TO s; UPDATE person SET age = 1 WHERE id = 1; COMMIT") == ["update person age"])
+      try a.captured(
+        "BEGIN; SAVEPOINT s; DELETE FROM person; ROLLBACK TO s; UPDATE person SET age = 1 WHERE id = 1; COMMIT") == [
+          "update person age"
+        ])
     for clause in ["ABORT", "FAIL", "ROLLBACK"] {
       #expect(throws: SQLiteError.self) { try a.app("INSERT OR \(clause) INTO person VALUES (8, 'ann', 1, '')") }
       #expect(try a.captured("SELECT 1").isEmpty)
@@ -146,10 +160,15 @@ struct CaptureTests {
   func reuse() throws {
     let a = try device()
     let cyd = try a.replica.recordName(table: "person", key: [.integer(3)])
-    #expect(try a.captured("DELETE FROM person WHERE id = 3; INSERT INTO person VALUES (3, 'cyd', 51, 'z')") == ["update person age"])
+    #expect(
+      try a.captured("DELETE FROM person WHERE id = 3; INSERT INTO person VALUES (3, 'cyd', 51, 'z')") == [
+        "update person age"
+      ])
     #expect(try a.replica.recordName(table: "person", key: [.integer(3)]) == cyd)
     #expect(
-      try a.captured("DELETE FROM person WHERE id = 3; INSERT INTO person VALUES (3, 'dan', 20, 'other')") == ["delete person", "insert person"])
+      try a.captured("DELETE FROM person WHERE id = 3; INSERT INTO person VALUES (3, 'dan', 20, 'other')") == [
+        "delete person", "insert person",
+      ])
     #expect(try a.replica.recordName(table: "person", key: [.integer(3)]) != cyd)
     // Also when the delete was sent before.
     #expect(try a.captured("DELETE FROM person WHERE id = 3") == ["delete person"])
@@ -158,7 +177,8 @@ struct CaptureTests {
 
   @Test("edits that only SQLite's comparison takes for equal are sent")
   func subtle() throws {
-    let a = try device("CREATE TABLE t(id INTEGER PRIMARY KEY, x, y TEXT COLLATE NOCASE);", rows: "INSERT INTO t VALUES (1, 1, 'abc')")
+    let a = try device(
+      "CREATE TABLE t(id INTEGER PRIMARY KEY, x, y TEXT COLLATE NOCASE);", rows: "INSERT INTO t VALUES (1, 1, 'abc')")
     #expect(try a.captured("UPDATE t SET y = 'ABC'") == ["update t y"])
     #expect(try a.captured("UPDATE t SET x = 1.0") == ["update t x"])
     #expect(try a.captured("UPDATE t SET x = '1'") == ["update t x"])
@@ -170,7 +190,9 @@ struct CaptureTests {
   @Test("what the app's own trigger makes of a row is what is sent")
   func appTrigger() throws {
     let a = try device(
-      people + "CREATE TRIGGER upper_name AFTER INSERT ON person BEGIN UPDATE person SET name = upper(NEW.name) WHERE id = NEW.id; END;")
+      people
+        + "CREATE TRIGGER upper_name AFTER INSERT ON person BEGIN UPDATE person SET name = upper(NEW.name) WHERE id = NEW.id; END;"
+    )
     let b = try Device(2, people)
     try a.app("INSERT INTO person VALUES (4, 'dan', 1, '')")
     try settle(a, b)

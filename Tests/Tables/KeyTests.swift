@@ -20,7 +20,8 @@ struct KeyTests {
   @Test("text keys: insert, update, move, delete; both insert the same key and it is one record")
   func text() throws {
     let (a, b) = try exchange(
-      "CREATE TABLE t(guid TEXT PRIMARY KEY NOT NULL, x)", "INSERT INTO t VALUES ('a', 1), ('b', 2)", "UPDATE t SET x = 3 WHERE guid = 'a'",
+      "CREATE TABLE t(guid TEXT PRIMARY KEY NOT NULL, x)", "INSERT INTO t VALUES ('a', 1), ('b', 2)",
+      "UPDATE t SET x = 3 WHERE guid = 'a'",
       "UPDATE t SET guid = 'c' WHERE guid = 'a'", "DELETE FROM t WHERE guid = 'b'")
     try a.app("INSERT INTO t VALUES ('same', 'of a')")
     b.now = a.now + 10
@@ -32,7 +33,9 @@ struct KeyTests {
 
   @Test("a moved key frees its name: the old key inserted again is another row on both")
   func movedThenReused() throws {
-    let (a, b) = try exchange("CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, x)", "INSERT INTO t VALUES ('a', 1)", "UPDATE t SET k = 'b'", "INSERT INTO t VALUES ('a', 2)")
+    let (a, b) = try exchange(
+      "CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, x)", "INSERT INTO t VALUES ('a', 1)", "UPDATE t SET k = 'b'",
+      "INSERT INTO t VALUES ('a', 2)")
     #expect(try b.rows("SELECT * FROM t ORDER BY k") == ["a|2", "b|1"])
     #expect(try a.replica.counts()[0].live == 2)
   }
@@ -52,10 +55,13 @@ struct KeyTests {
   @Test("composite, WITHOUT ROWID, NOCASE and RTRIM keys")
   func composite() throws {
     _ = try exchange(
-      "CREATE TABLE t(year INTEGER, month TEXT COLLATE NOCASE, x, PRIMARY KEY (year, month))", "INSERT INTO t VALUES (2026, 'Jan', 1), (2026, 'Feb', 2)",
-      "UPDATE t SET month = 'JAN', x = 9 WHERE month = 'jan'", "UPDATE t SET year = 2027 WHERE month = 'feb'", "DELETE FROM t WHERE year = 2027")
+      "CREATE TABLE t(year INTEGER, month TEXT COLLATE NOCASE, x, PRIMARY KEY (year, month))",
+      "INSERT INTO t VALUES (2026, 'Jan', 1), (2026, 'Feb', 2)",
+      "UPDATE t SET month = 'JAN', x = 9 WHERE month = 'jan'", "UPDATE t SET year = 2027 WHERE month = 'feb'",
+      "DELETE FROM t WHERE year = 2027")
     let (a, b) = try exchange(
-      "CREATE TABLE t(k TEXT COLLATE NOCASE, r TEXT COLLATE RTRIM, x, PRIMARY KEY (k, r)) WITHOUT ROWID", "INSERT INTO t VALUES ('ABC', 'x  ', 1)")
+      "CREATE TABLE t(k TEXT COLLATE NOCASE, r TEXT COLLATE RTRIM, x, PRIMARY KEY (k, r)) WITHOUT ROWID",
+      "INSERT INTO t VALUES ('ABC', 'x  ', 1)")
     b.now = a.now
     try b.app("INSERT OR REPLACE INTO t VALUES ('abc', 'x', 2)")
     try settle(a, b)
@@ -68,7 +74,8 @@ struct KeyTests {
 
   @Test("1, '1' and x'31' are three keys; 1 and 1.0 are one")
   func types() throws {
-    let (a, b) = try exchange("CREATE TABLE t(k PRIMARY KEY, x)", "INSERT INTO t VALUES (1, 'i'), ('1', 't'), (x'31', 'b')")
+    let (a, b) = try exchange(
+      "CREATE TABLE t(k PRIMARY KEY, x)", "INSERT INTO t VALUES (1, 'i'), ('1', 't'), (x'31', 'b')")
     #expect(try b.rows("SELECT typeof(k), x FROM t ORDER BY x") == ["blob|b", "integer|i", "text|t"])
     try b.app("UPDATE t SET k = 1.0 WHERE k = 1")
     try settle(a, b)
@@ -96,7 +103,8 @@ struct KeyTests {
   @Test("keys with NUL and bytes that are not UTF-8")
   func oddBytes() throws {
     let (_, b) = try exchange(
-      "CREATE TABLE t(k TEXT PRIMARY KEY, x)", "INSERT INTO t VALUES (CAST(x'610062' AS TEXT), 1), (CAST(x'ff61' AS TEXT), 2)",
+      "CREATE TABLE t(k TEXT PRIMARY KEY, x)",
+      "INSERT INTO t VALUES (CAST(x'610062' AS TEXT), 1), (CAST(x'ff61' AS TEXT), 2)",
       "UPDATE t SET x = x + 10")
     #expect(try b.rows("SELECT hex(k), typeof(k), x FROM t ORDER BY x") == ["610062|text|11", "FF61|text|12"])
   }
@@ -124,7 +132,8 @@ struct KeyTests {
 
   @Test("named columns as identity: two devices that entered the same thing have one record")
   func namedColumns() throws {
-    let schema = "CREATE TABLE account(id INTEGER PRIMARY KEY, uuid TEXT, name TEXT); CREATE TABLE entry(id INTEGER PRIMARY KEY, account INTEGER REFERENCES account(id), cents)"
+    let schema =
+      "CREATE TABLE account(id INTEGER PRIMARY KEY, uuid TEXT, name TEXT); CREATE TABLE entry(id INTEGER PRIMARY KEY, account INTEGER REFERENCES account(id), cents)"
     let rules = Rules(tables: ["account": TableRules(identity: .columns(["uuid"]))])
     let a = try Device(1, schema, rules: rules)
     let b = try Device(2, schema, rules: rules)
@@ -134,7 +143,9 @@ struct KeyTests {
     try settle(a, b)
     for device in [a, b] {
       #expect(try device.row("SELECT count(*) FROM account") == "2")
-      #expect(try device.row("SELECT sum(e.cents) FROM entry e JOIN account a ON a.id = e.account WHERE a.uuid = 'u-1'") == "30")
+      #expect(
+        try device.row("SELECT sum(e.cents) FROM entry e JOIN account a ON a.id = e.account WHERE a.uuid = 'u-1'")
+          == "30")
     }
     #expect(try b.row("SELECT id FROM account WHERE uuid = 'u-1'") == "8")
   }

@@ -9,7 +9,8 @@ struct ValueTests {
   @Test(
     "arrive bit for bit, whatever the column's affinity",
     arguments: [
-      "9223372036854775807", "-9223372036854775808", "9007199254740993", "0.1", "-0.0", "9e999", "-9e999", "''", "x''", "x'00'",
+      "9223372036854775807", "-9223372036854775808", "9007199254740993", "0.1", "-0.0", "9e999", "-9e999", "''", "x''",
+      "x'00'",
       "CAST(x'6100ff' AS TEXT)", "'1'", "1.0", "NULL", "'  '", "1e300",
     ])
   func exact(_ sql: String) throws {
@@ -42,7 +43,8 @@ struct ValueTests {
 
   @Test("generated columns are left to each device")
   func generated() throws {
-    let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, cents INTEGER, euros REAL AS (cents / 100.0), twice INTEGER AS (cents * 2) STORED)"
+    let schema =
+      "CREATE TABLE t(id INTEGER PRIMARY KEY, cents INTEGER, euros REAL AS (cents / 100.0), twice INTEGER AS (cents * 2) STORED)"
     let a = try Device(1, schema)
     let b = try Device(2, schema)
     try a.app("INSERT INTO t(id, cents) VALUES (1, 250)")

@@ -107,14 +107,16 @@ private struct AttachAnswer {
 
   private var notes: [Line] {
     var notes: [Line] = []
-    for table in survey.tables {
-      for suspect in table.suspectedReferences {
-        notes.append(
-          Line(
-            .warning,
-            "\(table.name).\(suspect.columns.joined(separator: ", ")) looks like a reference to \(suspect.table), but the "
-              + "schema does not say so: it travels as a plain value. A recipe can say that it is one."))
-      }
+    let suspects = survey.tables.flatMap { table in
+      table.suspectedReferences.map { "\(table.name).\($0.columns.joined(separator: ", ")) to \($0.table)" }
+    }
+    if !suspects.isEmpty {
+      notes.append(
+        Line(
+          .warning,
+          "These look like references, but the schema does not say so: they travel as plain values unless a recipe says what "
+            + "they are (latchkey help recipes)."))
+      notes += suspects.map { Line(.detail, $0) }
     }
     for (table, count) in survey.rowsWithoutKey.sorted(by: { $0.key < $1.key }) {
       notes.append(Line(.warning, "\(counted(count, "row")) of \(table) cannot synchronise: the key is NULL."))
