@@ -12,7 +12,8 @@ extension Verbs {
     details: [
       "Every table gets a verdict, with its reason. Tables and triggers whose names begin with lk_ are added to the file; "
         + "the app's own tables are not changed, and \"latchkey detach\" takes away what was added.",
-      "If there is no file, and your personal household has a zone of that name, the file is made from it.",
+      "If there is no file, and a household of yours has a zone of that name, the file is made from it: so a second device of "
+        + "yours gets the database.",
       "With --dry-run the verdicts are shown and the file is not touched.",
     ],
     arguments: [.database],
