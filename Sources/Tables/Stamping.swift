@@ -107,25 +107,52 @@ struct StampPass {
   }
 
   mutating func readLogs() throws {
+    let mayStop = try mayStopEarly()
     for table in present {
       guard let last = try connection.integer("SELECT max(id) FROM main.lk_log\(table.id)"), last != 0 else { continue }
       var end = last
       let count = try connection.integer("SELECT count(*) FROM main.lk_log\(table.id)") ?? 0
-      if count > Int64(limit) {
-        // A log with moves is taken whole: half a chain of moves would look like a delete.
-        let moves = table.key.indices.map { "o\($0) IS NOT NULL" }.joined(separator: " OR ")
-        if try connection.first("SELECT 1 FROM main.lk_log\(table.id) WHERE \(moves) LIMIT 1") == nil {
-          end =
-            try connection.integer(
-              "SELECT id FROM main.lk_log\(table.id) ORDER BY id LIMIT 1 OFFSET ?", [.integer(Int64(limit) - 1)])
-            ?? last
-          report.more = true
-        }
+      if mayStop, count > Int64(limit) {
+        end =
+          try connection.integer(
+            "SELECT id FROM main.lk_log\(table.id) ORDER BY id LIMIT 1 OFFSET ?", [.integer(Int64(limit) - 1)]) ?? last
+        report.more = true
       }
       logEnds[table.id] = end
       touchedTables.insert(table.id)
       try read(table, upTo: end)
     }
+  }
+
+  /// Whether a pass may leave part of the logs to the next one: not if what it stamps can change what other rows show,
+  /// because a row that is shown anew is taken for what its table holds, and what the log still says of it would be lost.
+  ///
+  /// So nothing may be parked or wait, and the logs may hold only inserts of new keys, and updates in place. (Half a chain
+  /// of moves would look like a delete, too.) That is what a large import is.
+  private func mayStopEarly() throws -> Bool {
+    if try connection.first("SELECT 1 FROM main.lk_park LIMIT 1") != nil
+      || connection.first("SELECT 1 FROM main.lk_wait LIMIT 1") != nil
+    {
+      return false
+    }
+    let (insert, update) = (Bookkeeping.Operation.insert.rawValue, Bookkeeping.Operation.update.rawValue)
+    for table in present {
+      let keys = table.key.indices
+      let moved = keys.map { "o\($0) IS NOT NULL" }.joined(separator: " OR ")
+      if try connection.first(
+        "SELECT 1 FROM main.lk_log\(table.id) WHERE op NOT IN (\(insert), \(update)) OR \(moved) LIMIT 1") != nil
+      {
+        return false
+      }
+      let same = keys.map { "m.k\($0) = l.k\($0)" }.joined(separator: " AND ")
+      let replacing = table.hasSecondaryUnique ? "1" : "EXISTS (SELECT 1 FROM main.lk_map\(table.id) m WHERE \(same))"
+      if try connection.first(
+        "SELECT 1 FROM main.lk_log\(table.id) l WHERE l.op = \(insert) AND \(replacing) LIMIT 1") != nil
+      {
+        return false
+      }
+    }
+    return true
   }
 
   private mutating func read(_ table: SyncedTable, upTo end: Int64) throws {
@@ -708,7 +735,12 @@ struct StampPass {
   /// What the table shows of other rows follows from what was stamped: rows that refer to a deleted one, rows that
   /// waited for an inserted one, rows that a unique key kept from being shown.
   mutating func showConsequences() throws {
-    let again = try replica.state("retry") != nil
+    if report.more, !toShow.isEmpty {
+      // What is not read yet is not looked at: all rows that may show something else are, once it is.
+      try replica.setState("retry", .integer(1))
+      toShow = []
+    }
+    let again = try !report.more && replica.state("retry") != nil
     if toShow.isEmpty, goneRows.isEmpty, movedRows.isEmpty, waitersOf.isEmpty, !again, touchedTables.isEmpty { return }
     let materialiser = try Materialiser(replica: replica, gone: gone)
     for row in goneRows { materialiser.noteGone(row) }
