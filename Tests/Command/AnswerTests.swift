@@ -188,6 +188,18 @@ import Testing
     #expect((field("account_id")?["value"] as? [String: String])?["ref"] == reference["record"])
   }
 
+  @Test("a file is one file, however its path is written")
+  func paths() throws {
+    let world = try World(.attached)
+    try world.shell("mkdir sub")
+    for path in ["./ana.db", "sub/../ana.db", "sub/.././/ana.db", "$PWD/ana.db"] {
+      try world.ok("sync \(path) --home ana")
+    }
+    #expect((try world.ok("status --home ana").data["databases"] as? [Any])?.count == 1)
+    try world.ok("detach sub/../ana.db --home ana")
+    #expect((try world.ok("status --home ana").data["databases"] as? [Any])?.isEmpty == true)
+  }
+
   @Test("a row that cannot be shown is counted, listed with its reason, and explained by its record's name")
   func parked() throws {
     let world = try World(.joined)

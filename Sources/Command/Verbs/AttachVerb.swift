@@ -67,8 +67,9 @@ private struct AttachAnswer {
   let isDryRun: Bool
 
   var outcome: Outcome {
-    let summary =
-      "\(counted(survey.syncing.count, "table")) of \(path) \(isDryRun ? "would synchronise" : "synchronise")"
+    let count = survey.syncing.count
+    let verb = isDryRun ? "would synchronise" : count == 1 ? "synchronises" : "synchronise"
+    let summary = "\(counted(count, "table")) of \(path) \(verb)"
     var outcome = Outcome(
       summary + ".",
       .lines(

@@ -143,7 +143,13 @@ extension LatchkeyError {
     case .privateHousehold: "only one person's devices can be in a private household"
     case .invite: "there is no such invite, or it is another member's"
     case .claim: "the claim does not hold"
+    case .closed: "it was closed"
+    case .removed: "this device was removed from it, and can come back only with new keys"
+    case .lastOwner: "its only owner cannot leave it"
+    case .unknownEpoch: "this device does not know the keys that are named"
     case .certificate: "the certificate is not by a device of that person"
+    case .seal: "the key is not sealed as it has to be"
+    case .next(let why): "the change of keys is not as it has to be (\(why))"
     case .malformed, .chain, .notGenesis: "the entry is not of the form that is needed (\(refusal))"
     }
   }
