@@ -82,7 +82,6 @@ extension World {
       }
       try checkWaiting(device, connection)
       try checkLocal(device, connection)
-      trace.note("\(device.name) \(moment) digest \(digest)")
     }
   }
 
@@ -150,7 +149,8 @@ extension World {
       device.offset = 0
       device.drift = 0
     }
-    advanceTime(past: oracle.newest)
+    let newest = devices.compactMap { $0.replica?.lastClock.milliseconds }.max() ?? 0
+    advanceTime(past: newest)
     trace.note("healed")
   }
 }
