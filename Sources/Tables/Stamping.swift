@@ -26,6 +26,7 @@ extension Replica {
     isNaming = true
     namedNow = []
     defer { isNaming = false }
+    try pass.readDeferred()
     try pass.readLogs()
     try pass.readScans()
     try pass.retireDeleted()
@@ -107,52 +108,25 @@ struct StampPass {
   }
 
   mutating func readLogs() throws {
-    let mayStop = try mayStopEarly()
     for table in present {
       guard let last = try connection.integer("SELECT max(id) FROM main.lk_log\(table.id)"), last != 0 else { continue }
       var end = last
       let count = try connection.integer("SELECT count(*) FROM main.lk_log\(table.id)") ?? 0
-      if mayStop, count > Int64(limit) {
-        end =
-          try connection.integer(
-            "SELECT id FROM main.lk_log\(table.id) ORDER BY id LIMIT 1 OFFSET ?", [.integer(Int64(limit) - 1)]) ?? last
-        report.more = true
+      if count > Int64(limit) {
+        // A log with moves is taken whole: half a chain of moves would look like a delete.
+        let moves = table.key.indices.map { "o\($0) IS NOT NULL" }.joined(separator: " OR ")
+        if try connection.first("SELECT 1 FROM main.lk_log\(table.id) WHERE \(moves) LIMIT 1") == nil {
+          end =
+            try connection.integer(
+              "SELECT id FROM main.lk_log\(table.id) ORDER BY id LIMIT 1 OFFSET ?", [.integer(Int64(limit) - 1)])
+            ?? last
+          report.more = true
+        }
       }
       logEnds[table.id] = end
       touchedTables.insert(table.id)
       try read(table, upTo: end)
     }
-  }
-
-  /// Whether a pass may leave part of the logs to the next one: not if what it stamps can change what other rows show,
-  /// because a row that is shown anew is taken for what its table holds, and what the log still says of it would be lost.
-  ///
-  /// So nothing may be parked or wait, and the logs may hold only inserts of new keys, and updates in place. (Half a chain
-  /// of moves would look like a delete, too.) That is what a large import is.
-  private func mayStopEarly() throws -> Bool {
-    if try connection.first("SELECT 1 FROM main.lk_park LIMIT 1") != nil
-      || connection.first("SELECT 1 FROM main.lk_wait LIMIT 1") != nil
-    {
-      return false
-    }
-    let (insert, update) = (Bookkeeping.Operation.insert.rawValue, Bookkeeping.Operation.update.rawValue)
-    for table in present {
-      let keys = table.key.indices
-      let moved = keys.map { "o\($0) IS NOT NULL" }.joined(separator: " OR ")
-      if try connection.first(
-        "SELECT 1 FROM main.lk_log\(table.id) WHERE op NOT IN (\(insert), \(update)) OR \(moved) LIMIT 1") != nil
-      {
-        return false
-      }
-      let same = keys.map { "m.k\($0) = l.k\($0)" }.joined(separator: " AND ")
-      let replacing = table.hasSecondaryUnique ? "1" : "EXISTS (SELECT 1 FROM main.lk_map\(table.id) m WHERE \(same))"
-      if try connection.first(
-        "SELECT 1 FROM main.lk_log\(table.id) l WHERE l.op = \(insert) AND \(replacing) LIMIT 1") != nil
-      {
-        return false
-      }
-    }
-    return true
   }
 
   private mutating func read(_ table: SyncedTable, upTo end: Int64) throws {
@@ -732,15 +706,78 @@ struct StampPass {
 
   // MARK: Consequences
 
+  /// What a pass that did not come to the end left for the last one to do.
+  private enum Deferred: Int64 { case deleted = 1, moved, inserted, changed }
+
+  /// Whether an earlier pass left something.
+  private var hasDeferred = false
+
+  mutating func readDeferred() throws {
+    for raw in try connection.rows("SELECT kind, record, tid, key, shown FROM main.lk_after ORDER BY id") {
+      guard let kind = raw[0].integer.flatMap(Deferred.init), let name = raw[1].bytes.flatMap(RecordName.init),
+        let table = raw[2].integer.flatMap({ replica.tablesByID[$0] })
+      else { continue }
+      hasDeferred = true
+      touchedTables.insert(table.id)
+      let row = Row(name: name, table: table)
+      row.reservedKey = try replica.unpack(key: raw[3], table)
+      if let shown = raw[4].bytes {
+        try RowCodec.decode(shown: shown, into: row)
+        row.formerShown = row.shown
+      }
+      switch kind {
+      case .deleted:
+        gone[FieldHash(target: name)] = name
+        deletedNames.insert(name)
+        goneRows.append(row)
+      case .moved:
+        gone[FieldHash(target: name)] = name
+        movedRows.append(row)
+      case .inserted: waitersOf.append(name)
+      case .changed: toShow.append(name)
+      }
+    }
+  }
+
+  /// Rows that are shown anew while others are not stamped yet could overwrite what the app wrote there: all waits for
+  /// the pass that comes to the end.
+  private func deferConsequences() throws {
+    try connection.run("DELETE FROM main.lk_after")
+    func keep(_ kind: Deferred, _ name: RecordName, _ table: SyncedTable?, _ row: Row?) throws {
+      try connection.run(
+        "INSERT INTO main.lk_after(kind, record, tid, key, shown) VALUES (?, ?, ?, ?, ?)",
+        [
+          .integer(kind.rawValue), .blob(name.bytes), .integer(table?.id ?? touchedTables.first ?? 0),
+          row?.reservedKey.map(replica.pack(key:)) ?? .null,
+          row.map { .blob(RowCodec.encode(shown: $0.formerShown, targets: [:])) } ?? .null,
+        ])
+    }
+    for row in goneRows { try keep(.deleted, row.name, row.table, row) }
+    for row in movedRows { try keep(.moved, row.name, row.table, row) }
+    let isWaitedFor = try connection.first("SELECT 1 FROM main.lk_wait LIMIT 1") != nil
+    for name in waitersOf where isWaitedFor {
+      if try connection.first("SELECT 1 FROM main.lk_wait WHERE target = ? LIMIT 1", [.blob(name.bytes)]) != nil {
+        try keep(.inserted, name, nil, nil)
+      }
+    }
+    for name in toShow { try keep(.changed, name, nil, nil) }
+    // A unique key may have become free.
+    for id in touchedTables.sorted() {
+      if let row = try connection.first(
+        "SELECT r.record FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row WHERE p.tid = ? AND p.kind = ? LIMIT 1",
+        [.integer(id), .integer(Parking.unique(by: .zero).kind)])?[0].bytes.flatMap(RecordName.init)
+      {
+        try keep(.changed, row, replica.tablesByID[id], nil)
+      }
+    }
+  }
+
   /// What the table shows of other rows follows from what was stamped: rows that refer to a deleted one, rows that
   /// waited for an inserted one, rows that a unique key kept from being shown.
   mutating func showConsequences() throws {
-    if report.more, !toShow.isEmpty {
-      // What is not read yet is not looked at: all rows that may show something else are, once it is.
-      try replica.setState("retry", .integer(1))
-      toShow = []
-    }
-    let again = try !report.more && replica.state("retry") != nil
+    if report.more { return try deferConsequences() }
+    if hasDeferred { try connection.run("DELETE FROM main.lk_after") }
+    let again = try replica.state("retry") != nil
     if toShow.isEmpty, goneRows.isEmpty, movedRows.isEmpty, waitersOf.isEmpty, !again, touchedTables.isEmpty { return }
     let materialiser = try Materialiser(replica: replica, gone: gone)
     for row in goneRows { materialiser.noteGone(row) }
