@@ -7,8 +7,9 @@ import LatchkeyTables
 
 /// The end of a run: faults end, everybody syncs until nothing moves, and everything is checked.
 extension World {
-  /// Passes over all devices within which everything must have been sent, received and shown.
-  static let settlingPasses = 12
+  /// Passes over all devices within which everything must have been sent, received and shown. A device that had not joined when the
+  /// faults ended needs several: an invite, a claim, an answer, and the same again where a rival took its link.
+  static let settlingPasses = 24
 
   func settle() throws {
     for pass in 1...World.settlingPasses {
