@@ -246,6 +246,10 @@ final class Transfer {
   /// What came of it.
   func finish(_ code: CURLcode) -> TransferLoop.Reply {
     if code == CURLE_OK {
+      // A connection that ends in the middle of the header is no error to libcurl. To a write it would be a success.
+      guard isInBody else {
+        return .failure(HTTPError(.connectionLost, mayHaveArrived: hasSent, detail: "the header breaks off"))
+      }
       let status = lk_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
       return .success(HTTPResponse(status: status, headers: headers, body: body))
     }

@@ -22,7 +22,7 @@ struct S3Failure: Sendable {
   /// - Returns: nil for an answer that says yes.
   init?(_ response: HTTPResponse, isObject: Bool, now: Int) {
     // A success that turns out to be none while it is written has its error in the body (AWS, for PUT and lists too).
-    if response.isSuccess, isObject || response.body.isEmpty { return nil }
+    if response.isSuccess, isObject || !Self.mayBeError(response.body) { return nil }
     let root = try? XMLReader.read(response.body)
     let said = root?.name == "Error" ? root : root?.first("Error")
     if response.isSuccess, said == nil { return nil }
@@ -35,6 +35,11 @@ struct S3Failure: Sendable {
     retryAfter = response.retryAfter(now: response.date ?? now)
     date = response.date
     isForeign = said == nil && !response.body.isEmpty
+  }
+
+  /// Whether the root element of a body can be an error's: a long listing is not read twice to find out.
+  private static func mayBeError(_ body: [UInt8]) -> Bool {
+    String(decoding: body.prefix(1024), as: UTF8.self).contains("<Error")
   }
 
   /// A word of a stranger's, if it is one: what else it wrote (a message, a copy of the request) stays out of errors.

@@ -213,10 +213,13 @@ public struct S3Store: ObjectStore {
     switch try await send(call, .get, name) {
     case .no(let failure): throw failure.error(.get, name)
     case .yes(let response):
-      guard let encoding = response.headers["Content-Encoding"], encoding != "identity", !encoding.isEmpty else {
-        return try part(range, of: response, name)
+      if let encoding = response.headers["Content-Encoding"], encoding != "identity", !encoding.isEmpty {
+        throw StorageError(.protocolViolation, .get, name, detail: "the service sends it compressed")
       }
-      throw StorageError(.protocolViolation, .get, name, detail: "the service sends it compressed")
+      guard response.isDelimited else {
+        throw StorageError(.protocolViolation, .get, name, detail: "the service does not say how long it is")
+      }
+      return try part(range, of: response, name)
     }
   }
 

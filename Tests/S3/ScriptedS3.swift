@@ -51,6 +51,8 @@ final class ScriptedS3: Sendable {
     var hasBucket = true
     var sessionToken: String?
     var pageSize = 1000
+    /// 429 for a write of a key while another of the same key is under way.
+    var refusesConcurrentWrites = false
   }
 
   /// One thing that goes wrong.
@@ -76,6 +78,8 @@ final class ScriptedS3: Sendable {
     var faults: [Fault] = []
     /// Signatures that did not hold.
     var refused: [String] = []
+    /// Paths that are being written.
+    var writes: Set<String> = []
   }
 
   init(_ manner: Manner = Manner()) throws {
@@ -129,6 +133,11 @@ final class ScriptedS3: Sendable {
       endpoint: HTTPURL(isSecure: false, host: "127.0.0.1", port: server.port), bucket: "bucket", prefix: "pre fix/+x")
   }
 
+  /// A client that tries again without waiting.
+  func openRetrying() async throws(StorageError) -> RetryingStore<ContinuousClock> {
+    RetryingStore(try await open(), policy: RetryPolicy(maximumAttempts: 4, base: .zero, cap: .zero))
+  }
+
   func open(
     _ configuration: S3Configuration? = nil, credentials: S3Credentials? = nil, _ mode: OpenMode = .existing
   ) async throws(StorageError) -> S3Store {
@@ -141,6 +150,15 @@ final class ScriptedS3: Sendable {
   // MARK: The service
 
   private func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Reply {
+    guard request.method == "PUT", state.withLock({ $0.manner.refusesConcurrentWrites }) else { return done(request) }
+    guard state.withLock({ $0.writes.insert(request.path).inserted }) else { return Self.error(429, "TooManyRequests") }
+    defer { state.withLock { _ = $0.writes.remove(request.path) } }
+    // Long enough for another to arrive.
+    usleep(20_000)
+    return done(request)
+  }
+
+  private func done(_ request: ScriptedServer.Request) -> ScriptedServer.Reply {
     state.withLock { state in
       let fault = state.faults.firstIndex { $0.method == request.method }.map { state.faults.remove(at: $0) }
       if let fault, !fault.isDone { return fault.reply }
@@ -272,17 +290,18 @@ extension ScriptedS3.State {
     var isVersion2 = request.parameter("list-type") == "2"
     if isVersion2, manner.listing == .version2Refused { return ScriptedS3.error(501, "NotImplemented", headers: base) }
     if manner.listing == .version1Only { isVersion2 = false }
-    func order(_ key: String) -> [UInt8] { manner.isSlashFirst ? key.utf8.map { $0 == 47 ? 0 : $0 } : Array(key.utf8) }
+    func order(_ key: String) -> String {
+      manner.isSlashFirst ? key.replacingOccurrences(of: "/", with: "\u{1}") : key
+    }
     let prefix = request.parameter("prefix") ?? ""
-    let keys = objects.keys.filter { $0.hasPrefix(prefix) }
-      .sorted { order($0).lexicographicallyPrecedes(order($1)) }
+    // Swift's order of ASCII strings is that of their bytes.
+    let keys = objects.keys.filter { $0.hasPrefix(prefix) }.map { (order($0), $0) }.sorted { $0.0 < $1.0 }
     let from: String? =
       isVersion2
       ? request.parameter("continuation-token").map { String($0.dropFirst(6)) } ?? request.parameter("start-after")
       : request.parameter("marker")
-    let rest =
-      manner.listing == .endless
-      ? keys : keys.filter { key in from.map { order($0).lexicographicallyPrecedes(order(key)) } ?? true }
+    let bound = manner.listing == .endless ? "" : order(from ?? "")
+    let rest = keys.filter { $0.0 > bound }.map(\.1)
     let count = min(manner.pageSize, Int(request.parameter("max-keys") ?? "1000") ?? 1000)
     let page = rest.prefix(count)
     let isTruncated = page.count < rest.count || manner.listing == .endless
