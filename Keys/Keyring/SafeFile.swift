@@ -104,8 +104,21 @@ struct SafeFile: Sendable {
       let parent = String(path[..<slash])
       if !exists(parent) { try makePrivateFolder(parent) }
     }
-    if mkdir(path, 0o700) != 0 && errno != EEXIST { throw error(errno, path, FileStep.create.rawValue) }
+    if mkdir(path, 0o700) != 0 {
+      guard errno == EEXIST else { throw error(errno, path, FileStep.create.rawValue) }
+      // Somebody made it for this purpose with a plain `mkdir`: nothing is in it that others could rely on.
+      if isEmptyFolder(path) { _ = chmod(path, 0o700) }
+    }
     try checkPrivateFolder(path)
+  }
+
+  private static func isEmptyFolder(_ path: String) -> Bool {
+    guard let folder = opendir(path) else { return false }
+    defer { closedir(folder) }
+    var count = 0
+    while readdir(folder) != nil { count += 1 }
+    // `.` and `..`
+    return count <= 2
   }
 
   static func checkPrivateFolder(_ path: String) throws(KeyringError) {

@@ -36,7 +36,10 @@ enum Main {
     _ runner: @escaping Runner, _ arguments: ParsedArguments, _ globals: Globals, _ answer: Answer
   ) async -> Never {
     let progress = Progress(isQuiet: globals.quiet, ascii: globals.ascii)
+    // Nothing begins before a signal finds somebody who listens.
+    let (ready, begin) = AsyncStream<Never>.makeStream()
     let work = Task { () async -> Result<Outcome, CommandError> in
+      for await _ in ready {}
       do throws(CommandError) {
         let context = Context(
           globals: globals, home: try HomeDirectories(option: globals.home),
@@ -54,6 +57,7 @@ enum Main {
         if Interrupt.isAsking.load(ordering: .relaxed) { Descriptor.error.write("\n") }
         end(answer, .failure(.interrupted))
       })
+    interrupt.whenReady { begin.finish() }
     let result = await work.value
     progress.finish()
     // The sources must live until here.

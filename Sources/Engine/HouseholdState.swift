@@ -120,16 +120,41 @@ public struct HouseholdState: Sendable {
   }
 
   /// Gives up this device's roster log, which somebody else has gone on with (a restored or copied directory), and goes on in a
-  /// new one. What the old one holds stays believed.
-  mutating func renew(_ incarnation: Incarnation, keys: EpochKeys) {
-    if log.lastHash != nil { belief.authors[log.origin] = log.asBelieved(keys: keys) }
-    let origin = Origin(device: log.origin.device, incarnation: incarnation)
-    log = OwnLog(household: household, epoch: epoch, zone: .roster, origin: origin)
+  /// new one. What the store has confirmed of the old one stays believed; what it has not is written again.
+  mutating func renew(
+    _ incarnation: Incarnation, keys: EpochKeys, device: DeviceKeys, now: Int64
+  ) throws(EngineError) {
+    let given = log
+    let last = given.confirmed?.mark.sequence ?? 0
+    var again: [RosterOperation] = []
+    var rest: [StoredEntry] = []
+    for entry in entries {
+      guard let body = try? EntryBody(decoding: entry.body), body.origin == given.origin, body.sequence > last else {
+        rest.append(entry)
+        continue
+      }
+      if let payload = try? entry.payload(body) { again.append(RosterOperation(payload: payload)) }
+    }
+    belief.authors[given.origin] = given.asBelieved(keys: keys)
+    log = OwnLog(
+      household: household, epoch: epoch, zone: .roster,
+      origin: Origin(device: given.origin.device, incarnation: incarnation))
     outbox = outbox.filter { $0.name.text.hasPrefix("c/") }
+    roster = Roster(household: household)
+    entries = []
+    for entry in rest { _ = try add(entry) }
+    for operation in again where roster.refusal(of: operation, by: log.origin) == nil {
+      try write(operation, device: device, now: now)
+    }
   }
 
   /// The store has confirmed an object.
-  public mutating func acknowledge(_ name: ObjectName) { outbox.removeAll { $0.name == name } }
+  public mutating func acknowledge(_ name: ObjectName) {
+    if HeadName(name) != nil, let object = outbox.first(where: { $0.name == name }) {
+      log.confirm(head: object.sequence)
+    }
+    outbox.removeAll { $0.name == name }
+  }
 
   public mutating func forget(heads: [UInt64]) { log.forget(heads: heads) }
 
@@ -188,21 +213,31 @@ public struct HouseholdState: Sendable {
       author: { roster.keys(of: $0)?.signing }, knowsRoster: { roster.contains($0) })
   }
 
-  /// Accepts groups of one author's roster log, as far as their ancestors are known. What waits is read again next time.
-  ///
-  /// - Returns: whether all were accepted.
-  mutating func accept(_ groups: [LogGroup], author: Belief.Author) throws(EngineError) -> Bool {
+  /// How far groups of a roster log were taken.
+  enum Acceptance {
+    case all
+    /// An ancestor is not here yet: the rest waits, and is read again next time.
+    case waiting
+    /// A group that no honest author writes; the log stops before it.
+    case stopped(Finding)
+  }
+
+  /// Accepts groups of one author's roster log, as far as their ancestors are known.
+  mutating func accept(_ groups: [LogGroup], author: Belief.Author) throws(EngineError) -> Acceptance {
     for group in groups {
       guard group.entries.count == 1, let entry = group.entries.first else {
-        throw .damagedState("a roster group of several entries")
+        return .stopped(
+          .unreadable(
+            origin: group.origin, sequence: group.firstSequence, reason: "a roster operation in several parts",
+            isNewer: false))
       }
-      if case .waiting = try add(entry) { return false }
+      if case .waiting = try add(entry) { return .waiting }
       var known = belief.authors[group.origin] ?? Belief.Author(tag: author.tag)
       known.mark = Mark(sequence: group.lastSequence, hash: group.lastHash)
       known.hlc = group.hlc
       belief.authors[group.origin] = known
     }
-    return true
+    return .all
   }
 
   mutating func believe(_ author: Belief.Author, of origin: Origin) { belief.authors[origin] = author }

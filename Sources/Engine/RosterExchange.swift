@@ -104,7 +104,8 @@ struct RosterExchange {
     case (.sending, .collided):
       // Somebody else has written under this device's next name since the listing.
       report.findings.append(.notMine(origin: state.log.origin))
-      renew()
+      try renew()
+      try state.seal(keys: keys, device: device, now: now, random: &random)
       phase = .keeping
       return .keep(state)
 
@@ -135,7 +136,7 @@ struct RosterExchange {
       } catch .notMine(let origin) {
         // The same head again, now as somebody else's.
         report.findings.append(.notMine(origin: origin))
-        renew()
+        try renew()
         continue
       } catch .unknownAuthor(let author, let name) {
         unknown[name] = author
@@ -153,9 +154,9 @@ struct RosterExchange {
     return try claims()
   }
 
-  private mutating func renew() {
+  private mutating func renew() throws(EngineError) {
     guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { return }
-    state.renew(incarnation, keys: keys)
+    try state.renew(incarnation, keys: keys, device: device, now: now)
   }
 
   private mutating func continueReading() throws(EngineError) -> Effect? {
@@ -185,15 +186,20 @@ struct RosterExchange {
       for index in deferred.indices.reversed() {
         let item = deferred[index]
         let before = state.entries.count
-        let isWhole = try state.accept(item.groups, author: item.author)
-        if isWhole {
+        switch try state.accept(item.groups, author: item.author) {
+        case .all:
           state.believe(item.author, of: item.origin)
           deferred.remove(at: index)
           moved = moved || state.entries.count > before
-        } else if state.entries.count > before {
+        case .waiting:
+          guard state.entries.count > before else { continue }
           let accepted = state.belief.authors[item.origin]?.mark?.sequence ?? 0
           deferred[index].groups.removeAll { $0.lastSequence <= accepted }
           moved = true
+        case .stopped(let finding):
+          report.findings.append(finding)
+          deferred.remove(at: index)
+          moved = moved || state.entries.count > before
         }
       }
     }

@@ -25,7 +25,7 @@ extension Home {
   /// Attaches a database: capture triggers and Latchkey's tables are added to the file, nothing else in it changes. Works
   /// offline; the rows are pushed by the next ``sync(_:untilSettled:progress:)``.
   ///
-  /// If there is no file and the person's private household has an open zone of that name, the file is made from it: a second
+  /// If there is no file, and a household of the person has an open zone of that name, the file is made from it: a second
   /// device's way to the same database.
   ///
   /// - Parameters:
@@ -41,8 +41,14 @@ extension Home {
     return try await reporting(database: path) {
       let name = zone ?? defaultZoneName(path)
       try checkName(name, "zone name")
+      if !fileExists(path) {
+        guard let (membership, zone) = try openZone(named: name) else { throw TablesError.missingFile(path: path) }
+        let access = try await openStore(of: membership)
+        _ = try await fill(path, membership: membership, access: access, zone: zone, name: name, template: template)
+        return try Replica.survey(path: path, rules: rules, tables: tables)
+      }
       let membership = try privateMembership()
-      if fileExists(path), let bound = try binding(path) {
+      if let bound = try binding(path) {
         guard bound.household == membership.id, zone == nil || zone == bound.zoneName else {
           throw TablesError.alreadyAttachedElsewhere
         }
@@ -51,12 +57,6 @@ extension Home {
         return survey
       }
       let open = try state(of: membership.id).roster.state.zones.first { $0.name == name && $0.closing == nil }
-      if !fileExists(path) {
-        guard let open else { throw TablesError.missingFile(path: path) }
-        let access = try await openStore(of: membership)
-        _ = try await fill(path, membership: membership, access: access, zone: open.id, name: name, template: template)
-        return try Replica.survey(path: path, rules: rules, tables: tables)
-      }
       // Everything that can be wrong with the file is found before anything is written anywhere.
       let expected = try Replica.survey(path: path, rules: rules, tables: tables)
       guard !expected.syncing.isEmpty else {
@@ -128,6 +128,24 @@ extension Home {
     return String(file[..<dot])
   }
 
+  /// The open zone of that name that this device can reach: the private household's before any other's.
+  private func openZone(named name: String) throws -> (Membership, ZoneID)? {
+    var found: [(Membership, ZoneID)] = []
+    for membership in try memberships() {
+      for zone in try state(of: membership.id).roster.state.zones where zone.name == name && zone.closing == nil {
+        found.append((membership, zone.id))
+      }
+    }
+    if let own = found.first(where: { $0.0.isPrivate }) { return own }
+    if found.count > 1 {
+      throw LatchkeyError(
+        .usage, "which-zone",
+        "Several households have a zone \(name): \(found.map(\.0.name).joined(separator: ", ")).",
+        next: ["latchkey join --db FILE, with an invite to the one that is meant"])
+    }
+    return found.first
+  }
+
   func binding(_ path: String) throws -> ZoneBinding? { try Replica.binding(path: path) }
 
   /// Whether anybody has written into a zone, by the store's listing.
@@ -192,9 +210,13 @@ extension Home {
         synced.formUnion(try await sync(database: path, untilSettled: untilSettled, into: &report, progress: progress))
       }
       if path == nil {
-        for membership in try memberships() where !synced.contains(membership.id) {
-          let access = try await openStore(of: membership)
-          report.note(try await round(membership, access: access))
+        // Those without a file here; the private one first, which may bring others.
+        while let next = try memberships().filter({ !synced.contains($0.id) }).min(by: { $0.isPrivate && !$1.isPrivate }
+        ) {
+          synced.insert(next.id)
+          let access = try await openStore(of: next)
+          report.note(try await round(next, access: access))
+          if next.isPrivate { try await alignOwnDevices(next, access: access) }
           report.add(access.counts.snapshot)
         }
       }

@@ -52,7 +52,7 @@ public actor Home {
 
   /// Makes this device's identity, and its person's private household in a store, which is made a store if the place is empty.
   ///
-  /// Called again with an identity but no private household, it makes that household only.
+  /// Called again with an identity but no private household, it makes that household only; the person keeps the name.
   ///
   /// - Parameters:
   ///   - name: the person's name, shown to those the person shares with.
@@ -76,7 +76,7 @@ public actor Home {
       let access = try await openStore(locator, mode: .create)
       try await access.claimMarker(world)
       if existing == nil { try createIdentity(name: name, device: deviceName) }
-      let membership = try found(household: "\(name)'s own", isPrivate: true, locator: locator)
+      let membership = try found(household: "\(existing?.personName ?? name)'s own", isPrivate: true, locator: locator)
       _ = try await round(membership, access: access)
       return try identity()
     }

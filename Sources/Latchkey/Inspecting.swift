@@ -45,6 +45,7 @@ extension Home {
         (roster.device($0.key)?.name ?? $0.key.short, Int64($0.value >> 16))
       },
       waiting: counts.reduce(0) { $0 + $1.waiting }, parked: counts.reduce(0) { $0 + $1.parked },
+      parkedRows: Array(try replica.parkedRows().prefix(DatabaseStatus.Zone.listedParkedRows)),
       warnings: try standingWarnings(replica, membership, roster))
   }
 
@@ -90,11 +91,14 @@ extension Home {
 
   /// What is known of one row: each field's value, author and time, and why it waits if it does.
   ///
-  /// - Parameter key: the row's key as text; the parts of a composite key joined by `,`.
+  /// - Parameter key: the row's key as text; the parts of a composite key joined by `,`; or a record's name.
   public func explain(_ path: String, table: String, key: String) throws(LatchkeyError) -> Explanation {
     let path = absolute(path)
     do {
       let replica = try Replica(path: path, mode: .readOnly)
+      if let record = Self.recordName(key), let found = try replica.explain(record), found.table == table {
+        return found
+      }
       for candidate in Self.keys(from: key) {
         if let found = try replica.explain(table: table, key: candidate) { return found }
       }
@@ -103,6 +107,19 @@ extension Home {
         "The table \(table) has no row with the key \(key) that Latchkey knows. A new row is known after the next sync.",
         next: ["latchkey sync \(path)"])
     } catch { throw LatchkeyError(error, database: path) }
+  }
+
+  /// A record's name as it is shown: what a row that the table does not show is called by.
+  private static func recordName(_ text: String) -> RecordName? {
+    guard text.utf8.count == 2 * RecordName.byteCount else { return nil }
+    var bytes: [UInt8] = []
+    var rest = text[...]
+    while !rest.isEmpty {
+      guard let byte = UInt8(rest.prefix(2), radix: 16) else { return nil }
+      bytes.append(byte)
+      rest = rest.dropFirst(2)
+    }
+    return RecordName(bytes)
   }
 
   /// What a key written as text may mean: an integer first, where it looks like one.

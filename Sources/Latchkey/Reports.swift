@@ -134,12 +134,18 @@ public struct DatabaseStatus: Equatable, Sendable {
     public let lastHeard: [(device: String, time: Int64)]
     public let waiting: Int
     public let parked: Int
+    /// The first ``listedParkedRows`` of them, with the reasons.
+    public let parkedRows: [ParkedRow]
     public let warnings: [Warning]
+
+    /// How many parked rows a status lists.
+    public static let listedParkedRows = 100
 
     public static func == (a: Self, b: Self) -> Bool {
       a.name == b.name && a.household == b.household && a.mode == b.mode && a.epoch == b.epoch
         && a.lastAcknowledged == b.lastAcknowledged && a.waiting == b.waiting && a.parked == b.parked
-        && a.warnings == b.warnings && a.lastHeard.map(\.device) == b.lastHeard.map(\.device)
+        && a.parkedRows == b.parkedRows && a.warnings == b.warnings
+        && a.lastHeard.map(\.device) == b.lastHeard.map(\.device)
         && a.lastHeard.map(\.time) == b.lastHeard.map(\.time)
     }
   }

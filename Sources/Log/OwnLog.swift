@@ -55,7 +55,18 @@ public struct OwnLog: Equatable, Sendable {
   public private(set) var tail: [StoredEntry] = []
   /// Heads that may lie in the store, oldest first, with the time of writing in milliseconds.
   public private(set) var liveHeads: [LiveHead] = []
+  /// How far the store has confirmed this log.
+  public private(set) var confirmed: Position?
+  /// Where sealed heads end that the store has not confirmed, oldest first.
+  private var unconfirmed: [Position] = []
   private var isSealed = true
+
+  /// A place in this log.
+  public struct Position: Equatable, Sendable {
+    public let mark: Mark
+    /// The clock of the group that ends here.
+    public let hlc: UInt64
+  }
 
   public struct LiveHead: Equatable, Sendable {
     public let counter: UInt64
@@ -160,6 +171,7 @@ public struct OwnLog: Equatable, Sendable {
       nonce: EnvelopeNonce(&random))
     out.append(SealedObject(name: name, bytes: bytes, sequence: lastSequence))
     liveHeads.append(LiveHead(counter: counter, writtenAt: now))
+    unconfirmed.append(Position(mark: Mark(sequence: lastSequence, hash: lastHash), hlc: lastHLC))
     isSealed = true
     return out
   }
@@ -193,13 +205,19 @@ public struct OwnLog: Equatable, Sendable {
     liveHeads.removeAll { heads.contains($0.counter) }
   }
 
-  /// This log as one believes somebody else's: for a device that gives it up and goes on under a new incarnation.
+  /// The store has confirmed a head that ends at `sequence`. Anything else changes nothing.
+  public mutating func confirm(head sequence: UInt64) {
+    guard let at = unconfirmed.firstIndex(where: { $0.mark.sequence == sequence }) else { return }
+    confirmed = unconfirmed[at]
+    unconfirmed.removeFirst(at + 1)
+  }
+
+  /// This log as one believes somebody else's: for a device that gives it up and goes on under a new incarnation. Only what the
+  /// store has confirmed counts: behind that, somebody else may have gone on.
   public func asBelieved(keys: EpochKeys) -> Belief.Author {
     var author = Belief.Author(tag: keys.headTag(zone: zone, origin: origin))
-    author.counter = counter
-    author.mark = lastHash.map { Mark(sequence: lastSequence, hash: $0) }
-    author.hlc = lastHLC
-    author.segment = lastSegment
+    author.mark = confirmed?.mark
+    author.hlc = confirmed?.hlc ?? 0
     return author
   }
 
@@ -208,7 +226,7 @@ public struct OwnLog: Equatable, Sendable {
   /// For the store of the caller; not a wire format.
   public func encoded() -> [UInt8] {
     var w = CBORWriter()
-    w.array(14)
+    w.array(16)
     w.uint(1)
     w.id(household)
     w.id(epoch)
@@ -228,13 +246,34 @@ public struct OwnLog: Equatable, Sendable {
       w.uint(head.counter)
       w.int(head.writtenAt)
     }
+    write(confirmed.map { [$0] } ?? [], to: &w)
+    write(unconfirmed, to: &w)
     return w.bytes
+  }
+
+  private func write(_ positions: [Position], to w: inout CBORWriter) {
+    w.array(positions.count * 3)
+    for position in positions {
+      w.uint(position.mark.sequence)
+      w.id(position.mark.hash)
+      w.uint(position.hlc)
+    }
+  }
+
+  private static func positions(_ r: inout CBORReader) throws(CBORError) -> [Position] {
+    var out: [Position] = []
+    for _ in 0..<(try r.array() / 3) {
+      let sequence = try r.uint()
+      let hash: EntryHash = try r.id()
+      out.append(Position(mark: Mark(sequence: sequence, hash: hash), hlc: try r.uint()))
+    }
+    return out
   }
 
   public init(decoding bytes: [UInt8]) throws(LogError) {
     var r = CBORReader(bytes)
     do {
-      try r.array(exactly: 14)
+      try r.array(exactly: 16)
       guard try r.uint() == 1 else { throw LogError.newer("kept log") }
       household = try r.id()
       epoch = try r.id()
@@ -248,6 +287,8 @@ public struct OwnLog: Equatable, Sendable {
       lastHLC = try r.uint()
       for _ in 0..<(try r.array()) { tail.append(try StoredEntry(from: &r)) }
       for _ in 0..<(try r.array() / 2) { liveHeads.append(LiveHead(counter: try r.uint(), writtenAt: try r.int())) }
+      confirmed = try Self.positions(&r).first
+      unconfirmed = try Self.positions(&r)
       try r.finish()
     } catch let error as LogError {
       throw error

@@ -9,6 +9,8 @@ struct AppTriggers: Equatable {
   struct Trigger: Equatable {
     let name: String
     let sql: String
+    /// Its place in the schema, which a dump follows.
+    let place: Int64
   }
 
   /// Those that must not run.
@@ -18,7 +20,7 @@ struct AppTriggers: Equatable {
 
   static func read(_ connection: Connection, synced: Set<String>) throws -> AppTriggers {
     let all = try connection.rows(
-      "SELECT name, sql, tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND name NOT GLOB 'lk_*' ORDER BY rowid"
+      "SELECT name, sql, tbl_name, rowid FROM main.sqlite_schema WHERE type = 'trigger' AND name NOT GLOB 'lk_*' ORDER BY rowid"
     )
     if all.isEmpty { return AppTriggers() }
     var harmful: Set<String> = []
@@ -40,10 +42,11 @@ struct AppTriggers: Equatable {
     }
     var out = AppTriggers()
     for row in all {
-      guard let name = row[0].string, let sql = row[1].string, let table = row[2].string else { continue }
+      guard let name = row[0].string, let sql = row[1].string, let table = row[2].string, let place = row[3].integer
+      else { continue }
       // What cannot even be prepared would make every row fail.
       if harmful.contains(name) || broken.contains(table) {
-        out.suppressed.append(Trigger(name: name, sql: sql))
+        out.suppressed.append(Trigger(name: name, sql: sql, place: place))
       } else {
         out.hasOthers = true
       }
@@ -77,8 +80,21 @@ extension Replica {
       for trigger in triggers.suppressed { try connection.execute("DROP TRIGGER main.\(quoted(trigger.name))") }
       try body()
       for trigger in triggers.suppressed { try connection.execute(trigger.sql) }
+      try restorePlaces(triggers.suppressed)
       try rememberSchema()
     }
     try connection.run("UPDATE main.lk_gate SET applying = 0")
+  }
+
+  /// Puts triggers that were made again where they were in the schema, so that its dump stays the same. Only the order
+  /// of the schema table's rows is touched.
+  private func restorePlaces(_ triggers: [AppTriggers.Trigger]) throws {
+    try connection.run("PRAGMA writable_schema = ON")
+    defer { try? connection.run("PRAGMA writable_schema = OFF") }
+    for trigger in triggers {
+      try connection.run(
+        "UPDATE main.sqlite_schema SET rowid = ? WHERE type = 'trigger' AND name = ? AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE rowid = ?)",
+        [.integer(trigger.place), SQLiteValue(trigger.name), .integer(trigger.place)])
+    }
   }
 }

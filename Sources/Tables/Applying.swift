@@ -159,7 +159,7 @@ extension Replica {
     }
     if try state("retry") != nil {
       try setState("retry", nil)
-      try materialiser.enqueueAllParked()
+      try materialiser.enqueueAllKept()
     }
     materialiser.touched.formUnion(touched)
     try materialiser.run()

@@ -182,11 +182,6 @@ extension Replica {
 
   // MARK: Following the schema
 
-  /// The verdicts and reasons of the attached file's tables.
-  public func survey() throws -> Survey {
-    try Judge(connection: connection, rules: settings.rules, named: settings.named).survey()
-  }
-
   /// Looks for what the app changed in its schema since this file was last written here: tables that came, went or
   /// changed, triggers that a rebuild dropped.
   func followSchema() throws {
@@ -203,17 +198,14 @@ extension Replica {
     try setState("settings", .blob(wanted.encoded))
     try followRenamedTables()
     try loadTables()
-    for table in tables where table.shape == nil {
-      // The app dropped the table: nothing is taken for deleted; its triggers are gone with it.
-      try connection.run("UPDATE main.lk_table SET name = NULL WHERE id = ?", [.integer(table.id)])
-    }
-    let survey = try Judge(connection: connection, rules: withoutUnknown(wanted.rules), named: wanted.named).survey()
-    for report in survey.tables {
+    var syncing: Set<Int64> = []
+    for report in try survey().tables {
       let adopted = wanted.adopts ? wanted.adopted[report.name] : nil
       let syncs = adopted.map { $0 == .sync && report.verdict != .refused } ?? (report.verdict == .sync)
-      guard syncs, let shape = try connection.shape(of: report.name) else { continue }
-      try followTable(shape)
+      guard syncs, let shape = try connection.shape(of: report.name), let id = try followTable(shape) else { continue }
+      syncing.insert(id)
     }
+    for table in tables where !syncing.contains(table.id) { try suspend(table) }
     try loadTables()
     appTriggers = nil
     try setState("notes", .integer(1))
@@ -221,10 +213,39 @@ extension Replica {
     try rememberSchema()
   }
 
-  /// Rules about tables that are gone do not hold up the others.
-  private func withoutUnknown(_ rules: Rules) throws -> Rules {
-    let known = Set(try connection.listedTables().map { $0.name.lowercased() })
-    return Rules(tables: rules.tables.filter { known.contains($0.key.lowercased()) })
+  /// The verdicts and reasons of the attached file's tables. Rules about tables and columns that are gone do not hold up
+  /// the others.
+  public func survey() throws -> Survey {
+    let listed = try connection.listedTables()
+    let known = Set(listed.map { $0.name.lowercased() })
+    var rules = settings.rules
+    for (name, rule) in rules.tables {
+      guard let shape = try connection.shape(of: name) else {
+        rules.tables[name] = nil
+        continue
+      }
+      var rule = rule
+      rule.localColumns.removeAll { shape.column($0) == nil }
+      rule.references = rule.references.filter {
+        shape.column($0.key) != nil && known.contains($0.value.table.lowercased())
+      }
+      if case .columns(let columns)? = rule.identity, columns.contains(where: { shape.column($0) == nil }) {
+        rule.identity = nil
+      }
+      rules.tables[name] = rule
+    }
+    return try Judge(
+      connection: connection, rules: rules, named: settings.named?.filter { known.contains($0.lowercased()) },
+      isLenient: true
+    ).survey()
+  }
+
+  /// Stops capturing a table that the app dropped or that cannot sync any more. Nothing is taken for deleted: what is
+  /// known of its records stays, and is compared if the table comes back.
+  private func suspend(_ table: SyncedTable) throws {
+    for letter in ["i", "u", "d"] { try connection.execute("DROP TRIGGER IF EXISTS main.lk_\(letter)\(table.id)") }
+    try connection.run("UPDATE main.lk_table SET name = NULL, scan = NULL WHERE id = ?", [.integer(table.id)])
+    try connection.execute("DROP TABLE IF EXISTS main.lk_log\(table.id)")
   }
 
   /// A renamed table keeps its triggers, which then name it.
@@ -242,16 +263,28 @@ extension Replica {
   }
 
   /// Attaches one table, or makes again what it lacks.
-  private func followTable(_ shape: TableShape) throws {
+  /// - Returns: its number; nil if it cannot be told which records its rows are.
+  private func followTable(_ shape: TableShape) throws -> Int64? {
     let known =
       tables.first { $0.shape?.name == shape.name } ?? tables.first { $0.shape == nil && $0.wire == shape.name }
+    // The app renamed a table and made another of its former name: the wire name belongs to the renamed one.
+    if known == nil, tables.contains(where: { $0.wire == shape.name }) { return nil }
     let table = try known ?? addTable(wire: shape.name, name: shape.name)
-    try connection.run("UPDATE main.lk_table SET name = ? WHERE id = ?", [SQLiteValue(shape.name), .integer(table.id)])
     var needsScan = known == nil
+    let map = try connection.first(
+      "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?", [SQLiteValue("lk_map\(table.id)")])?[0]
+      .string
+    if map == nil {
+      try connection.execute(Bookkeeping.map(table.id, shape))
+      needsScan = true
+    } else if map != Bookkeeping.map(table.id, shape) {
+      guard try remap(table, shape) else { return nil }
+      needsScan = true
+    }
     if try connection.first(
-      "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?", [SQLiteValue("lk_map\(table.id)")]) == nil
+      "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?", [SQLiteValue("lk_log\(table.id)")]) == nil
     {
-      try connection.execute(Bookkeeping.tables(table.id, shape))
+      try connection.execute(Bookkeeping.log(table.id, shape))
       needsScan = true
     }
     for (name, sql) in Bookkeeping.triggers(table.id, shape) {
@@ -262,15 +295,100 @@ extension Replica {
       try connection.execute(sql)
     }
     let refreshed = makeTable(id: table.id, wire: table.wire, shape: shape, columnNames: table.columnNames)
-    if refreshed.columnNames != table.columnNames || known == nil {
-      try saveColumns(refreshed)
-      needsScan = true
-    }
+    refreshed.savedColumnCount = table.savedColumnCount
+    try saveColumns(refreshed)
+    try connection.run(
+      "UPDATE main.lk_table SET name = ?, keys = ? WHERE id = ?",
+      [SQLiteValue(shape.name), .blob(encoded(shape.key.map(\.name))), .integer(table.id)])
+    if try followColumns(refreshed) { needsScan = true }
     if needsScan { try connection.run("UPDATE main.lk_table SET scan = x'' WHERE id = ?", [.integer(table.id)]) }
+    return table.id
   }
 
-  /// Gives every parked row another chance: the schema may now take it.
+  private func encoded(_ names: [String]) -> [UInt8] {
+    var writer = CBORWriter()
+    writer.texts(names)
+    return writer.bytes
+  }
+
+  /// Follows a change of the primary key: a row is the record that it was under the former key, whose columns must still
+  /// be there.
+  private func remap(_ table: SyncedTable, _ shape: TableShape) throws -> Bool {
+    let hasRows = try connection.first("SELECT 1 FROM main.lk_map\(table.id) LIMIT 1") != nil
+    var pairs: [(key: [SQLiteValue], row: Int64)] = []
+    if hasRows {
+      guard
+        let bytes = try connection.first("SELECT keys FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0].bytes
+      else { return false }
+      var reader = CBORReader(bytes)
+      let former = try reader.texts()
+      guard !former.isEmpty, former.allSatisfy({ shape.column($0) != nil }) else { return false }
+      let columns = (shape.key.map(\.name) + former).map(quoted).joined(separator: ", ")
+      let match = former.indices.map { "k\($0) = ?" }.joined(separator: " AND ")
+      for row in try connection.rows("SELECT \(columns) FROM main.\(quoted(shape.name))") {
+        let key = Array(row[..<shape.key.count])
+        guard !key.contains(where: \.isNull),
+          let id = try connection.integer(
+            "SELECT row FROM main.lk_map\(table.id) WHERE \(match)", Array(row[shape.key.count...]))
+        else { continue }
+        pairs.append((key, id))
+      }
+    }
+    connection.forgetStatements()
+    for letter in ["i", "u", "d"] { try connection.execute("DROP TRIGGER IF EXISTS main.lk_\(letter)\(table.id)") }
+    try connection.execute("DROP TABLE main.lk_map\(table.id); DROP TABLE IF EXISTS main.lk_log\(table.id)")
+    try connection.execute(Bookkeeping.map(table.id, shape))
+    let kept = Set(pairs.map(\.row))
+    for raw in try connection.rows("SELECT id FROM main.lk_row WHERE tid = ? AND key IS NOT NULL", [.integer(table.id)])
+    {
+      guard let id = raw[0].integer, !kept.contains(id) else { continue }
+      try connection.run("UPDATE main.lk_row SET key = NULL WHERE id = ?", [.integer(id)])
+      try park(id, table, .lost)
+    }
+    let marks = Array(repeating: "?", count: shape.key.count + 1).joined(separator: ", ")
+    for pair in pairs {
+      try connection.run("INSERT INTO main.lk_map\(table.id) VALUES (\(marks))", pair.key + [.integer(pair.row)])
+      try connection.run("UPDATE main.lk_row SET key = ? WHERE id = ?", [pack(key: pair.key), .integer(pair.row)])
+    }
+    return true
+  }
+
+  /// Forgets the cells of columns that the app dropped: their values are gone from here, and a stamp without its value
+  /// would hold off others'.
+  /// - Returns: whether there are columns that were not there before.
+  private func followColumns(_ now: SyncedTable) throws -> Bool {
+    let present = now.columns.map(\.name).sorted()
+    var reader = CBORReader(
+      try connection.first("SELECT present FROM main.lk_table WHERE id = ?", [.integer(now.id)])?[0].bytes
+        ?? encoded([]))
+    let former = Set(try reader.texts())
+    let dropped = former.subtracting(present)
+    let isGrown = !former.isSuperset(of: present)
+    if former == Set(present) { return false }
+    try connection.run(
+      "UPDATE main.lk_table SET present = ? WHERE id = ?", [.blob(encoded(present)), .integer(now.id)])
+    guard !dropped.isEmpty else { return isGrown }
+    try loadTables()
+    guard let table = tablesByID[now.id] else { return isGrown }
+    try forEachRow(table) { row in
+      let rest = row.state.registers.filter { entry in
+        guard case .cell(let name) = entry.register, dropped.contains(name) else { return true }
+        return entry.value != .cell(.missing)
+      }
+      if rest.count == row.state.registers.count { return }
+      row.state = RecordState(rest)
+      try save(row)
+    }
+    try saveTotals()
+    return isGrown
+  }
+
+  /// Gives every row that is not shown, or not as it is, another chance: the schema may now take it.
   private func retryAllParked() throws {
-    if try connection.first("SELECT 1 FROM main.lk_park LIMIT 1") != nil { try setState("retry", .integer(1)) }
+    if try connection.first("SELECT 1 FROM main.lk_row WHERE kept IS NOT NULL LIMIT 1") != nil
+      || connection.first("SELECT 1 FROM main.lk_park LIMIT 1") != nil
+    {
+      try setState("retry", .integer(1))
+    }
   }
 }

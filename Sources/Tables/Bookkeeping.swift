@@ -13,7 +13,7 @@ enum Bookkeeping {
     CREATE TABLE lk_value(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE lk_origin(id INTEGER PRIMARY KEY, device BLOB NOT NULL, incarnation BLOB NOT NULL, UNIQUE (device, incarnation));
     CREATE TABLE lk_table(
-      id INTEGER PRIMARY KEY, wire TEXT NOT NULL UNIQUE, name TEXT, rules BLOB, columns BLOB NOT NULL, note BLOB,
+      id INTEGER PRIMARY KEY, wire TEXT NOT NULL UNIQUE, name TEXT, columns BLOB NOT NULL, present BLOB, keys BLOB,
       scan BLOB, live INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, digest BLOB NOT NULL);
     CREATE TABLE lk_row(
       id INTEGER PRIMARY KEY, record BLOB NOT NULL UNIQUE, tid INTEGER NOT NULL, key, meta BLOB NOT NULL, shown BLOB,
@@ -30,22 +30,24 @@ enum Bookkeeping {
       sequence INTEGER NOT NULL, rows BLOB NOT NULL);
     """
 
-  /// What each attached table has beside its triggers.
-  static func tables(_ id: Int64, _ shape: TableShape) -> String {
+  /// The map from a table's keys to records.
+  static func map(_ id: Int64, _ shape: TableShape) -> String {
     let keys = shape.key
     // The key columns copy affinity and collation, so that they compare as the app's do and use the index.
-    let map: String
     if shape.keyIsRowID {
-      map = "CREATE TABLE lk_map\(id)(k0 INTEGER PRIMARY KEY, row INTEGER NOT NULL)"
-    } else {
-      let columns = keys.enumerated().map { "k\($0) \($1.affinity.declaration) COLLATE \($1.collation)" }
-      let primary = keys.indices.map { "k\($0)" }.joined(separator: ", ")
-      map =
-        "CREATE TABLE lk_map\(id)(\(columns.joined(separator: ", ")), row INTEGER NOT NULL, PRIMARY KEY (\(primary))) WITHOUT ROWID"
+      return "CREATE TABLE lk_map\(id)(k0 INTEGER PRIMARY KEY, row INTEGER NOT NULL)"
     }
-    let log = keys.indices.map { "k\($0)" } + keys.indices.map { "o\($0)" }
+    let columns = keys.enumerated().map { "k\($0) \($1.affinity.declaration) COLLATE \($1.collation)" }
+    let primary = keys.indices.map { "k\($0)" }.joined(separator: ", ")
     return
-      "\(map);\nCREATE TABLE lk_log\(id)(id INTEGER PRIMARY KEY, op INTEGER, ms INTEGER, \(log.joined(separator: ", ")));"
+      "CREATE TABLE lk_map\(id)(\(columns.joined(separator: ", ")), row INTEGER NOT NULL, PRIMARY KEY (\(primary))) WITHOUT ROWID"
+  }
+
+  /// What the triggers append to. Its columns have no affinity, so that a key stays as it is.
+  static func log(_ id: Int64, _ shape: TableShape) -> String {
+    let columns = shape.key.indices.map { "k\($0)" } + shape.key.indices.map { "o\($0)" }
+    return
+      "CREATE TABLE lk_log\(id)(id INTEGER PRIMARY KEY, op INTEGER, ms INTEGER, \(columns.joined(separator: ", ")))"
   }
 
   /// What a log row says.

@@ -51,7 +51,8 @@ extension Replica {
         var next = builder ?? open()
         builder = nil
         next.add(
-          table: table.wire, record: row.name, row.state.registers.map { ($0.register, $0.value, .other($0.stamp)) },
+          table: table.wire, record: row.name,
+          row.state.registers.filter { $0.value != .cell(.missing) }.map { ($0.register, $0.value, .other($0.stamp)) },
           compress: table.compress)
         builder = next
         if next.rowCount >= rowsPerGroup { try flush() }

@@ -9,7 +9,7 @@ extension Replica {
     var loaded: [SyncedTable] = []
     totals = [:]
     for row in try connection.rows(
-      "SELECT id, wire, name, columns, live, deleted, digest FROM main.lk_table ORDER BY id")
+      "SELECT id, wire, name, columns, live, deleted, digest, keys FROM main.lk_table ORDER BY id")
     {
       guard let id = row[0].integer, let wire = row[1].string, let names = row[3].bytes else { continue }
       totals[id] = TableTotals(
@@ -18,7 +18,12 @@ extension Replica {
       var reader = CBORReader(names)
       let columnNames = try reader.texts()
       let shape = try row[2].string.flatMap { try connection.shape(of: $0) }
-      loaded.append(makeTable(id: id, wire: wire, shape: shape, columnNames: columnNames))
+      let table = makeTable(id: id, wire: wire, shape: shape, columnNames: columnNames)
+      if shape == nil, let keys = row[7].bytes {
+        var reader = CBORReader(keys)
+        table.keyCount = try reader.texts().count
+      }
+      loaded.append(table)
     }
     savedTotals = totals
     install(loaded)
@@ -48,9 +53,11 @@ extension Replica {
           name: column.name, number: number, affinity: column.affinity, collation: Collation(name: column.collation),
           isRequired: column.isNotNull || column.keyPosition > 0, isKey: column.keyPosition > 0, defaultValue: value))
     }
-    return SyncedTable(
-      id: id, wire: wire, shape: shape, columnNames: names, savedColumnCount: columnNames.count, columns: columns,
+    let table = SyncedTable(
+      id: id, wire: wire, shape: shape, columnNames: names, columns: columns,
       identity: rule.identity ?? shape.map(Judge.identity) ?? .generated, compress: rule.compress)
+    table.savedColumnCount = columnNames.count
+    return table
   }
 
   /// Makes the tables known to each other: references, referrers, order.
@@ -163,7 +170,9 @@ extension Replica {
     return table
   }
 
+  /// Writes down the numbers of columns that got one: before anything that uses them is committed.
   func saveColumns(_ table: SyncedTable) throws {
+    if table.columnNames.count == table.savedColumnCount { return }
     var writer = CBORWriter()
     writer.texts(table.columnNames)
     try connection.run("UPDATE main.lk_table SET columns = ? WHERE id = ?", [.blob(writer.bytes), .integer(table.id)])

@@ -177,7 +177,8 @@ extension Replica {
   ) throws {
     for table in tables.sorted(by: { $0.wire < $1.wire }) {
       try forEachRow(table) { row in
-        if row.state.isLive { try body(table.wire, row.name, row.state.cells.map { ($0.column, $0.value) }) }
+        guard row.state.isLive else { return }
+        try body(table.wire, row.name, row.state.cells.filter { $0.value != .missing }.map { ($0.column, $0.value) })
       }
     }
   }

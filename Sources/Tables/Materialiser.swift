@@ -70,9 +70,9 @@ final class Materialiser {
     stage(row)
   }
 
-  func enqueueAllParked() throws {
+  func enqueueAllKept() throws {
     for raw in try connection.rows(
-      "SELECT r.record FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row ORDER BY p.row")
+      "SELECT record FROM main.lk_row WHERE kept IS NOT NULL AND length(meta) > 0 ORDER BY id")
     {
       if let name = raw[0].bytes.flatMap(RecordName.init) { try enqueue(name) }
     }
@@ -267,6 +267,12 @@ final class Materialiser {
       row.reservedKey = nil
     }
     let table = row.table
+    if table.shape == nil, row.key != nil {
+      // The app dropped the table. What it showed is compared if it comes back.
+      row.kept = allCells(row)
+      try setParking(row, row.state.isLive ? .lost : nil, waits: [])
+      return try replica.save(row)
+    }
     guard row.state.isLive else {
       try hide(row)
       row.kept = allCells(row)
@@ -275,6 +281,7 @@ final class Materialiser {
       return
     }
     guard table.shape != nil else { return try park(row, .noTable) }
+    if row.state.registers.contains(where: { $0.value == .cell(.missing) }) { return try park(row, .lost) }
     if let key = row.key {
       row.reservedKey = key
     } else if table.keyIsLocal {
@@ -416,7 +423,7 @@ final class Materialiser {
 
   private func allCells(_ row: Row) -> [Int: Value] {
     var out: [Int: Value] = [:]
-    for cell in row.state.cells { out[row.table.number(of: cell.column)] = cell.value }
+    for cell in row.state.cells where cell.value != .missing { out[row.table.number(of: cell.column)] = cell.value }
     return out
   }
 
@@ -513,6 +520,9 @@ final class Materialiser {
     let stored = table.keyValues(after)
     if row.id == nil { try replica.save(row) }
     try replica.map(table, stored, row.id ?? 0)
+    if row.isOff, let former = row.key, former != stored {
+      orphaning.append(Orphaning(name: row.name, table: table, key: former, values: row.values, shown: row.shown))
+    }
     row.key = stored
     row.isOff = false
     touched.insert(table.id)

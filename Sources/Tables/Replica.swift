@@ -36,6 +36,8 @@ public final class Replica {
   private var knownSchema: Int64 = -1
   private var knownData: Int64 = -1
   var appTriggers: AppTriggers?
+  /// Whether rows of a table that the app dropped may be listed as not shown, though they still have their key.
+  var hasLost = false
   /// Whether rows that are met without a name get one: while stamping.
   var isNaming = false
   /// Rows that just got their name, in this pass of stamping.
@@ -123,6 +125,8 @@ public final class Replica {
       appTriggers = nil
     }
     try loadTables()
+    hasLost =
+      try connection.first("SELECT 1 FROM main.lk_park WHERE kind = ? LIMIT 1", [.integer(Parking.lost.kind)]) != nil
     knownSchema = schema
     knownData = data
   }
@@ -135,6 +139,7 @@ public final class Replica {
 
   func saveTotals() throws {
     for table in tables {
+      try saveColumns(table)
       guard let total = totals[table.id], total != savedTotals[table.id] else { continue }
       try connection.run(
         "UPDATE main.lk_table SET live = ?, deleted = ?, digest = ? WHERE id = ?",

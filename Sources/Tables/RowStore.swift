@@ -29,7 +29,7 @@ extension Replica {
     if let kept = raw[6].bytes { extra = try decode(kept: kept, into: row) }
     if let key = row.key, table.shape != nil { row.values = try connection.first(table.selectRow, key) }
     row.wasShown = row.key != nil
-    if row.key == nil,
+    if row.key == nil || hasLost,
       let parked = try connection.first("SELECT kind, detail, target FROM main.lk_park WHERE row = ?", [.integer(id)])
     {
       row.parking = Parking(
@@ -60,7 +60,7 @@ extension Replica {
       } else if let index = row.table.indexByNumber[number], let values = row.values {
         value = try cellValue(row, index, values[index], gone)
       } else {
-        continue
+        value = .missing
       }
       entries.append(RegisterEntry(.cell(row.table.columnNames[number]), stamp, .cell(value)))
     }
@@ -96,7 +96,7 @@ extension Replica {
 
   func unpack(key: SQLiteValue, _ table: SyncedTable) throws -> [SQLiteValue]? {
     if key.isNull { return nil }
-    if table.key.count == 1 { return [key] }
+    if table.keyCount == 1 { return [key] }
     return try key.bytes.flatMap(unpack(packed:))
   }
 
@@ -124,9 +124,10 @@ extension Replica {
   /// Writes a record's bookkeeping: everything but the map, which follows the app's table.
   func save(_ row: Row) throws {
     let table = row.table
-    let columnsBefore = table.columnNames.count
     if !row.kept.isEmpty {
-      row.kept = row.kept.filter { $0.key < columnsBefore && row.state.cell(table.columnNames[$0.key]) != nil }
+      row.kept = row.kept.filter {
+        $0.value != .missing && $0.key < table.columnNames.count && row.state.cell(table.columnNames[$0.key]) != nil
+      }
     }
     var keptEntries: [RegisterEntry] = []
     for entry in row.state.registers {
@@ -139,9 +140,13 @@ extension Replica {
     let meta =
       row.state.isEmpty && !row.isStamped
       ? [] : try RowCodec.encode(row.state, table) { try origins.number(of: $0, connection) }
-    if table.columnNames.count != table.savedColumnCount { try saveColumns(table) }
+    try saveColumns(table)
     let shown: SQLiteValue = row.key == nil ? .null : .blob(RowCodec.encode(shown: row.shown, targets: row.targets))
-    let newHash = recordHash(key: zoneBinding.digestKey, name: row.name, table: table.wire, state: row.state)
+    // With a value missing here the hash cannot be made again; it still is what it was.
+    let isWhole = !row.state.registers.contains { $0.value == .cell(.missing) }
+    let newHash =
+      !isWhole && row.state.isLive
+      ? row.hash : recordHash(key: zoneBinding.digestKey, name: row.name, table: table.wire, state: row.state)
     try count(row, newHash)
     row.hash = newHash
     let values: [SQLiteValue] = [
@@ -202,6 +207,7 @@ extension Replica {
 
   /// Notes that a row is not shown, and why.
   func park(_ id: Int64, _ table: SyncedTable, _ parking: Parking) throws {
+    if parking == .lost { hasLost = true }
     var detail: SQLiteValue = .null
     if case .refused(let why) = parking { detail = SQLiteValue(why) }
     try connection.run(

@@ -136,6 +136,10 @@ extension TableRules {
 }
 
 extension Value {
+  /// Stands for a value that this file no longer has, though it has its stamp: the app threw the table away, or the
+  /// column. Never written to the wire; CBOR's "undefined", which no reader takes.
+  static let missing = Value.unknown([0xf7])
+
   /// A value as the table holds it, taken as it is.
   init(_ value: SQLiteValue) {
     switch value {

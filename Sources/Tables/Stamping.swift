@@ -478,7 +478,12 @@ struct StampPass {
 
   private mutating func compare(_ row: Row, _ values: [SQLiteValue], _ candidate: Candidate) throws {
     let table = row.table
-    let isInsert = !row.isStamped || !row.state.isLive || row.shown.isEmpty || deletedNames.contains(row.name)
+    let isInsert = !row.isStamped || row.shown.isEmpty || deletedNames.contains(row.name)
+    if !isInsert, !row.state.isLive {
+      // Deleted elsewhere while the app had no such table here.
+      toShow.append(row.name)
+      return
+    }
     var cells: [(index: Int, value: Value, isFilledIn: Bool)] = []
     var isShownOtherwise = false
     for (index, column) in table.columns.enumerated() {
@@ -535,7 +540,14 @@ struct StampPass {
           continue
         }
       }
-      if before == nil, row.state.cell(column.name) == nil {
+      if before == nil, row.state.cell(column.name) != nil {
+        // The column is new here and its value came before it: what the migration wrote gives way.
+        note(row, column, hash, value)
+        isShownOtherwise = true
+        toShow.append(row.name)
+        continue
+      }
+      if before == nil {
         // A column that this file did not have before: a migration's value loses to anybody's real one.
         note(row, column, hash, value)
         isShownOtherwise = true
@@ -704,7 +716,7 @@ struct StampPass {
     for name in waitersOf { materialiser.noteShown(name) }
     for name in toShow { try materialiser.enqueue(name) }
     if again {
-      try materialiser.enqueueAllParked()
+      try materialiser.enqueueAllKept()
       try replica.setState("retry", nil)
     }
     materialiser.touched.formUnion(touchedTables)

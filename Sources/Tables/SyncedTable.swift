@@ -37,12 +37,14 @@ final class SyncedTable {
   let shape: TableShape?
   /// All columns that the zone or this table ever had, by number.
   var columnNames: [String]
-  /// How many of them the file knows: rows are kept by column number, so a number must never be given out unsaved.
-  var savedColumnCount: Int
+  /// How many of them are written down.
+  var savedColumnCount = 0
   /// The columns that travel, in declared order.
   var columns: [SyncedColumn]
   /// Where in ``columns`` the key's columns are, in the key's order.
   let key: [Int]
+  /// How many columns the key has, also of a table that the app dropped.
+  var keyCount: Int
   /// Where in ``columns`` those are that name a record; nil for generated names.
   let identity: [Int]?
   /// Whether the key is an integer of this device only; the origin's travels as a hint (format §5).
@@ -56,18 +58,18 @@ final class SyncedTable {
   var name: String { shape?.name ?? wire }
 
   init(
-    id: Int64, wire: String, shape: TableShape?, columnNames: [String], savedColumnCount: Int, columns: [SyncedColumn],
-    identity: Identity, compress: Bool
+    id: Int64, wire: String, shape: TableShape?, columnNames: [String], columns: [SyncedColumn], identity: Identity,
+    compress: Bool
   ) {
     self.id = id
     self.wire = wire
     self.shape = shape
     self.columnNames = columnNames
-    self.savedColumnCount = savedColumnCount
     self.columns = columns
     self.compress = compress
     let keyNames = shape?.key.map(\.name) ?? []
     key = keyNames.compactMap { name in columns.firstIndex { $0.name == name } }
+    keyCount = key.count
     switch identity {
     case .generated:
       self.identity = nil

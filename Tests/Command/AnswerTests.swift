@@ -113,6 +113,7 @@ import Testing
     #expect(
       Set(zone.keys) == [
         "name", "household", "mode", "epoch", "last_acknowledged", "last_heard", "waiting", "parked", "warnings",
+        "parked_rows",
       ])
     #expect(zone["mode"] as? String == "owner")
     #expect(zone["household"] as? String == "Smith")
@@ -185,6 +186,41 @@ import Testing
     let reference = try #require((data["references"] as? [[String: String]])?.first)
     #expect(reference["column"] == "account_id")
     #expect((field("account_id")?["value"] as? [String: String])?["ref"] == reference["record"])
+  }
+
+  @Test("a file is one file, however its path is written")
+  func paths() throws {
+    let world = try World(.attached)
+    try world.shell("mkdir sub")
+    for path in ["./ana.db", "sub/../ana.db", "sub/.././/ana.db", "$PWD/ana.db"] {
+      try world.ok("sync \(path) --home ana")
+    }
+    #expect((try world.ok("status --home ana").data["databases"] as? [Any])?.count == 1)
+    try world.ok("detach sub/../ana.db --home ana")
+    #expect((try world.ok("status --home ana").data["databases"] as? [Any])?.isEmpty == true)
+  }
+
+  @Test("a row that cannot be shown is counted, listed with its reason, and explained by its record's name")
+  func parked() throws {
+    let world = try World(.joined)
+    try world.shell("sqlite3 ben.db 'DELETE FROM entries WHERE account_id = 2; DELETE FROM accounts WHERE id = 2'")
+    try world.shell("sqlite3 ana.db 'INSERT INTO entries VALUES (7, 2, 77)'")
+    for line in ["sync ben.db --home ben", "sync ana.db --home ana", "sync ben.db --home ben"] { try world.ok(line) }
+    for name in ["ana", "ben"] {
+      #expect(try world.ok("sync \(name).db --home \(name)").data["parked"] as? Int == 1)
+      let status = try world.ok("status \(name).db --home \(name)").data
+      let zone = try #require(((status["databases"] as? [[String: Any]])?.first?["zones"] as? [[String: Any]])?.first)
+      #expect(zone["parked"] as? Int == 1)
+      let row = try #require((zone["parked_rows"] as? [[String: String]])?.first)
+      #expect(row["table"] == "entries")
+      #expect(row["reason"]?.contains("deleted") == true)
+      let record = try #require(row["record"])
+      let explanation = try world.ok("explain \(name).db entries \(record) --home \(name)").data
+      #expect(explanation["live"] as? Bool == true)
+      #expect(explanation["shown"] as? Bool == false)
+      #expect(explanation["waits"] as? String == row["reason"])
+      #expect(try world.shell("sqlite3 \(name).db 'SELECT count(*) FROM entries'") == "1\n")
+    }
   }
 
   @Test("members, devices and keys are listed with names and ids, and without secrets")

@@ -29,12 +29,21 @@ enum Program {
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = try handle(output)
     process.standardError = try handle(error)
-    try process.run()
+    try start(process)
     process.waitUntilExit()
     return Result(
       output: String(decoding: try Data(contentsOf: output), as: UTF8.self),
       error: String(decoding: try Data(contentsOf: error), as: UTF8.self),
       exit: process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus)
+  }
+
+  /// Starts a process that receives signals: the threads of a test block them, and a child inherits that.
+  static func start(_ process: Process) throws {
+    var (all, before) = (sigset_t(), sigset_t())
+    sigfillset(&all)
+    pthread_sigmask(SIG_UNBLOCK, &all, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    try process.run()
   }
 
   private static func handle(_ url: URL) throws -> FileHandle {

@@ -51,6 +51,18 @@ import Testing
     #expect(!session.shown.contains("[y/N]"))
   }
 
+  @Test("an interrupt at a question ends with 130, and nothing is made")
+  func interrupted() throws {
+    let world = try World(.invited)
+    let before = try world.files()
+    let session = try Dialogue("exec latchkey \(PromptTests.join) --invite-file ben.invite", in: world.folder)
+    try session.expect("[y/N] ")
+    session.interrupt()
+    try session.expect("Interrupted.")
+    #expect(try session.end() == 130)
+    #expect(try world.files() == before)
+  }
+
   @Test("--no-input never asks, at a terminal either")
   func noInput() throws {
     let world = try World(.invited)
@@ -89,7 +101,7 @@ private final class Dialogue {
     process.standardInput = terminal
     process.standardOutput = terminal
     process.standardError = terminal
-    try process.run()
+    try Program.start(process)
   }
 
   /// The two ends of a new pseudo-terminal.
@@ -138,6 +150,8 @@ private final class Dialogue {
     let bytes = Array(text.utf8)
     guard write(master, bytes, bytes.count) == bytes.count else { throw CocoaError(.fileWriteUnknown) }
   }
+
+  func interrupt() { process.interrupt() }
 
   /// The exit code, once the process has ended.
   func end() throws -> Int32 {

@@ -118,6 +118,7 @@ import Testing
     Case(.shared, ": > i.txt", "invite --out i.txt --home ana", 1, "file-not-written"),
     Case(.shared, "", "invite --out no/such/i.txt --home ana", 1, "file-not-written"),
     Case(.shared, "", "invite -n --home ana", 64, "no-dry-run"),
+    Case(.joined, "", "invite --home ben", 13, "not-allowed"),
     Case(.shared, "", "share ana.db --household Smith --home ana", 64, "already-shared"),
     Case(.shared, "", "share ana.db --household Smith --home ana -n", 64, "already-shared"),
   ]

@@ -73,6 +73,20 @@ struct FileKeyringTests {
     #expect(try mode(scratch.path + "/config") == 0o700)
   }
 
+  @Test("an empty folder that others may enter is made private; one that holds something is refused as it is")
+  func looseFolder() throws {
+    let scratch = try Scratch()
+    try FileManager.default.createDirectory(
+      atPath: scratch.home, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o755])
+    try FileKeyring(home: scratch.home).create(contents("a"))
+    #expect(try mode(scratch.home) == 0o700)
+    let other = scratch.path + "/other"
+    try FileManager.default.createDirectory(
+      atPath: other + "/something", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    #expect(throws: KeyringError.loosePermissions(path: other)) { try FileKeyring(home: other).create(contents("a")) }
+    #expect(try mode(other) == 0o755)
+  }
+
   @Test("the folder may be reached by a symbolic link, and is judged by what it leads to")
   func linkedFolder() throws {
     let scratch = try Scratch()

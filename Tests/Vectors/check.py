@@ -146,6 +146,19 @@ def envelope(place, zone_key, content, nonce):
     return b"LK\x01\x01" + place[0].encode() + nonce + okm[:32] + sealed
 
 
+def opened(place, zone_key, sealed):
+    """The content of an object at its place; the commitment first."""
+    ad, nonce, commitment = cbor(["latchkey/1/ad", 1, 1, *place]), sealed[5:29], sealed[29:61]
+    okm = h(64, "envelope", ad, nonce, key=zone_key)
+    assert okm[:32] == commitment
+    plain, = buffers(
+        sodium.crypto_aead_xchacha20poly1305_ietf_decrypt, [len(sealed) - 61 - 16], None, None, sealed[61:],
+        ctypes.c_ulonglong(len(sealed) - 61), ad, ctypes.c_ulonglong(len(ad)), nonce, okm[32:])
+    length = int.from_bytes(plain[:4], "big")
+    assert not any(plain[4 + length:])
+    return plain[4:4 + length]
+
+
 def identity():
     file = load("identity.json")
     for entry in file["devices"]:
@@ -242,6 +255,43 @@ def roster():
     assert h(32, "checkpoint", [unhex(x) for x in file["heads"]]).hex() == file["checkpoint"]
 
 
+def log():
+    file = load("log.json")
+    key, household, zone = (unhex(file[k]) for k in ("epoch_key", "household", "zone"))
+    device, incarnation, public = (unhex(file[k]) for k in ("device", "incarnation", "sign_public"))
+    previous, groups = None, {}
+    for number, entry in enumerate(file["entries"], 1):
+        body, payload = unhex(entry["body"]), unhex(entry["payload"])
+        fields = whole(body)
+        assert len(fields) == 11 and fields[:7] == [1, household, zone, device, incarnation, number, previous]
+        hlc, tie, part, parts = fields[8]
+        assert fields[7] == [household] and fields[9] == h(32, "payload", payload) and fields[10] == len(payload)
+        assert verifies(public, "entry", body, unhex(entry["signature"]))
+        previous = h(32, "entry", body)
+        assert previous.hex() == entry["hash"] and tie.hex() == entry["tie"]
+        groups.setdefault(hlc, []).append((part, parts, tie, fields[9]))
+        stored = whole(unhex(entry["stored"]))
+        assert stored[:2] == [body, unhex(entry["signature"])] and (stored[2] == 1 or stored[3] == payload)
+    for hlc, members in groups.items():
+        assert [m[0] for m in members] == list(range(members[0][1]))
+        tie = h(32, "group", zone, device, incarnation, hlc, [m[3] for m in members])[:8]
+        assert all(m[2] == tie for m in members)
+    names = h(32, "names", key=key)
+    assert file["segment_name"] == sharded("l", h(20, "segment-tag", zone, device, incarnation, 1, key=names))
+    segment = whole(unhex(file["segment"]))
+    assert segment[:6] == [1, device, incarnation, zone, 1, 1] and len(segment[6]) == 2
+    name = "h/" + base32(h(20, "head-tag", zone, device, incarnation, key=names)) + "-" + counter(1)
+    assert file["head_name"] == name
+    zone_key = h(32, "zone", household, household, zone, key=key)
+    sealed = unhex(file["head_object"])
+    assert len(sealed) == 4096 and sealed[:5] == b"LK\x01\x01h"
+    content = opened(["h", household, household, zone, name], zone_key, sealed)
+    body, signature, tail = whole(content)
+    fields = whole(body)
+    assert len(fields) == 19 and verifies(public, "head", body, signature) and len(tail) == 3
+    assert fields[:7] == [1, household, household, zone, device, incarnation, 1] and fields[10:12] == [3, previous]
+
+
 def cbor_again(value):
     if value is None or isinstance(value, bool):
         return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value]
@@ -251,6 +301,6 @@ def cbor_again(value):
 
 
 if __name__ == "__main__":
-    for check in (identity, epochs, envelopes, invites, roster):
+    for check in (identity, epochs, envelopes, invites, roster, log):
         check()
         print(f"{check.__name__}.json holds")

@@ -1,7 +1,9 @@
 public import LatchkeyEncoding
 
-/// Leaving an epoch (format §8, kind 11). This version reads and writes its bytes and judges none of it: a roster that
-/// holds one is *newer*.
+/// Leaving an epoch (format §8, kind 11): rotation, removal, a changed role, closing, another store. The entry's hash is the
+/// new epoch's id. Every list is in ascending order, each item once.
+///
+/// Make one with ``Roster/next(_:by:key:ring:random:)``.
 public struct Next: Hashable, Sendable {
   public enum Form: Int, Hashable, Sendable, CaseIterable {
     case moved = 0
@@ -27,7 +29,7 @@ public struct Next: Hashable, Sendable {
     }
   }
 
-  /// A former epoch's key, encrypted under the new one; never the reverse.
+  /// A former epoch's key, encrypted under the new one; never the reverse: see ``KeyBox``.
   public struct Former: Hashable, Sendable {
     public let epoch: EpochID
     public let nonce: [UInt8]
@@ -37,9 +39,11 @@ public struct Next: Hashable, Sendable {
       self.nonce = nonce
       self.box = box
     }
+
+    var keyBox: KeyBox? { KeyBox(nonce: nonce, box: box) }
   }
 
-  /// The last entry of a removed device's log that counts.
+  /// The last entry of a device's log that counts.
   public struct Limit: Hashable, Sendable {
     public let zone: ZoneID
     public let incarnation: Incarnation
@@ -53,6 +57,8 @@ public struct Next: Hashable, Sendable {
     }
   }
 
+  /// A device that is removed, or one whose person gets another role by the same `Next`: that one stays, and only the
+  /// limits hold for it.
   public struct Removal: Hashable, Sendable {
     public let device: DeviceID
     /// Unlisted logs count not at all.
@@ -99,10 +105,18 @@ public struct Next: Hashable, Sendable {
     self.store = store
   }
 
+  /// Leaving for nowhere: the household ends.
+  public static func closing(parents: [EpochID]) -> Next {
+    Next(
+      parents: parents, form: .closed, commitment: .zero, recipients: [], formers: [], removals: [], roles: [],
+      confirmed: [], store: nil)
+  }
+
+  /// Persons whose role changes.
+  var narrowed: Set<PersonID> { Set(roles.map(\.person)) }
+
   static let elements = 9
   private static let idBytes = 16
-  private static let nonceBytes = 24
-  private static let boxBytes = EpochKey.byteCount + 16
 
   func write(to writer: inout CBORWriter) {
     writer.hashes(parents)
@@ -159,8 +173,8 @@ public struct Next: Hashable, Sendable {
     let formers = try reader.list { (item) throws(CBORError) in
       try item.array(exactly: 3)
       let epoch: EpochID = try item.id()
-      let nonce = try item.exactly(nonceBytes)
-      return Former(epoch: epoch, nonce: nonce, box: try item.exactly(boxBytes))
+      let nonce = try item.exactly(KeyBox.nonceBytes)
+      return Former(epoch: epoch, nonce: nonce, box: try item.exactly(KeyBox.boxBytes))
     }
     let removals = try reader.list { (item) throws(CBORError) in
       try item.array(exactly: 2)
@@ -182,9 +196,26 @@ public struct Next: Hashable, Sendable {
     }
     let confirmed = try reader.list { (item) throws(CBORError) -> DeviceID in try item.id() }
     let store = try reader.null() ? nil : try reader.text(max: Limits.locator)
+    // One meaning, one encoding: and nobody is named twice.
+    try ascending(recipients) { (UInt8($0.kind.rawValue), $0.id) }
+    try ascending(formers) { (0, $0.epoch.bytes) }
+    try ascending(removals) { (0, $0.device.bytes) }
+    for removal in removals {
+      try ascending(removal.limits) { (0, $0.zone.bytes + $0.incarnation.bytes) }
+    }
+    try ascending(roles) { (0, $0.person.bytes) }
+    try ascending(confirmed) { (0, $0.bytes) }
     return Next(
       parents: parents, form: form, commitment: commitment, recipients: recipients, formers: formers,
       removals: removals, roles: roles, confirmed: confirmed, store: store)
+  }
+}
+
+/// Throws unless the keys of a list rise strictly.
+private func ascending<Item>(_ items: [Item], _ key: (Item) -> (UInt8, [UInt8])) throws(CBORError) {
+  for (a, b) in zip(items, items.dropFirst()) {
+    let (one, two) = (key(a), key(b))
+    guard one.0 < two.0 || one.0 == two.0 && one.1.lexicographicallyPrecedes(two.1) else { throw .notDeterministic }
   }
 }
 

@@ -2,7 +2,8 @@
 ///
 /// A branch is a run of one author's entries, each the previous of the next. An honest author has one branch; each fork
 /// opens one more.
-struct Past: Sendable {
+struct Past: Hashable, Sendable {
+  /// Never ends with a zero, so that equal sets are equal values.
   private var reach: [UInt32] = []
 
   var isEmpty: Bool { reach.allSatisfy { $0 == 0 } }

@@ -5,20 +5,48 @@ public import LatchkeyEncoding
 /// Every operation is judged in the state made by its ancestors: the heads it cites and its author's previous entry. So
 /// what a set of entries amounts to does not depend on the order, or the number of times, in which they arrive.
 ///
-/// Operations that this version does not evaluate (`next`, `leave`, `seal`, unknown kinds) and all that builds on them
-/// are ``RosterVerdict/newer``: never guessed. While ``isNewer``, nothing may be uploaded.
+/// Unknown kinds of operation and all that builds on them are ``RosterVerdict/newer``: never guessed. While ``isNewer``,
+/// nothing may be uploaded.
+///
+/// Whether a `Next` is well-formed can be told only by whoever holds the key that it hands out: give keys with
+/// ``learn(_:of:)`` or ``learn(from:)``. Until then it is taken as well-formed and listed in ``RosterState/unproven``.
 public struct Roster: Sendable {
+  /// How much of the roster a caller is ready to act on.
+  public enum Evaluation: Hashable, Sendable {
+    /// `Next`, `Leave`, `Seal` and their like are *newer*: for a caller that knows one epoch only.
+    case firstEpochOnly
+    case everyEpoch
+  }
+
   public let household: HouseholdID
+  public let evaluating: Evaluation
   var graph = RosterGraph()
-  var facts = RosterFacts()
+  /// By node: what those do that were right when they were made.
+  private(set) var judged: [JudgedEntry?] = []
+  /// What all entries amount to.
+  private(set) var whole = RosterFacts()
+  /// What the ancestors of each end, and it, amount to.
+  private var after: [EntryHash: RosterFacts] = [:]
+  /// All entries.
+  private var all = Past()
   private var verdicts: [RosterVerdict] = []
   private var waiting: [EntryHash: RosterEntry] = [:]
   /// Missing ancestor → entries that wait for it.
   private var waiters: [EntryHash: Set<EntryHash>] = [:]
+  /// What is known of the keys that `Next`s hand out, and what follows for each that its author was entitled to.
+  private(set) var knowledge: EpochKnowledge
+  private(set) var forms: [EpochID: NextForm] = [:]
+  private var newlyDenied: Set<EpochID> = []
   /// Whether some entry needs a newer version.
   public private(set) var isNewer = false
 
-  public init(household: HouseholdID) { self.household = household }
+  /// - Parameter proven: epochs whose `Next` an earlier value of this type, kept by this device itself, has found
+  ///   well-formed (``RosterState/proven``): they are not recomputed.
+  public init(household: HouseholdID, evaluating: Evaluation = .firstEpochOnly, proven: Set<EpochID> = []) {
+    self.household = household
+    self.evaluating = evaluating
+    knowledge = EpochKnowledge(trusted: proven)
+  }
 
   /// Adds an entry, and whatever waited for it. Adding one twice changes nothing.
   ///
@@ -40,25 +68,40 @@ public struct Roster: Sendable {
           if let held = waiting[hash], graph.missing(held).isEmpty { ready.append(held) }
         }
       }
+      if !newlyDenied.isEmpty { reconsider(newlyDenied) }
     }
     return verdict(of: entry.hash) ?? .waiting([])
   }
 
   private mutating func insert(_ entry: RosterEntry) {
     guard graph[entry.hash] == nil else { return }
+    let ancestors = graph.ancestors(entry)
     let at = graph.insert(entry)
     let node = graph.nodes[at]
+    let past = graph.strictPast(of: at)
+    let wasWhole = past == all
+    let before = wasWhole ? whole : facts(of: past, endingIn: ancestors)
     let verdict: RosterVerdict
-    if graph.ancestors(entry).contains(where: { graph[$0].map { verdicts[$0] == .newer } ?? false }) {
+    var judgement: JudgedEntry?
+    if ancestors.contains(where: { graph[$0].map { verdicts[$0] == .newer } ?? false }) {
       verdict = .newer
     } else if !node.continues {
       verdict = .refused(.chain)
     } else {
       let author = RosterAuthor(
-        origin: entry.origin, previous: entry.previous.flatMap { graph[$0] }, past: ancestors(of: at), hash: entry.hash)
-      switch judge(entry.operation, by: author) {
-      case .counts(let change):
-        facts.apply(change, at: RosterFacts.Source(at, node))
+        origin: entry.origin, previous: entry.previous.flatMap { graph[$0] }, past: past, hash: entry.hash)
+      switch judge(entry.operation, by: author, in: before) {
+      case .counts(let found):
+        if case .next(let next) = entry.operation {
+          let form = form(of: next, entry.hash, in: before)
+          forms[entry.hash] = form
+          if case .flawed(let why) = form {
+            verdict = .refused(.next(why))
+            break
+          }
+        }
+        if case .deny(let epoch) = entry.operation, knowledge.deny(epoch) { newlyDenied.insert(epoch) }
+        judgement = found
         verdict = .counts
       case .refused(let reason): verdict = .refused(reason)
       case .newer: verdict = .newer
@@ -66,15 +109,70 @@ public struct Roster: Sendable {
     }
     if verdict == .newer { isNewer = true }
     verdicts.append(verdict)
+    judged.append(judgement)
+    all.formUnion(node.past)
+    let evaluation = RosterEvaluation(graph: graph, judged: judged)
+    let here = evaluation.facts(before, adding: at, isWhole: true) ?? evaluation.facts(of: node.past)
+    whole = wasWhole ? here : evaluation.facts(whole, adding: at, isWhole: false) ?? evaluation.facts(of: all)
+    for hash in ancestors { after[hash] = nil }
+    after[entry.hash] = here
   }
 
-  /// The ancestors of an entry, without itself.
-  private func ancestors(of at: Int) -> Past {
-    var past = Past()
-    for hash in graph.ancestors(graph.nodes[at].entry) {
-      if let ancestor = graph[hash] { past.formUnion(graph.nodes[ancestor].past) }
+  /// What a set of entries amounts to, from what is at hand if one of its ends holds all others.
+  private func facts(of past: Past, endingIn ends: [EntryHash]) -> RosterFacts {
+    if past.isEmpty { return RosterFacts() }
+    for hash in ends {
+      if let at = graph[hash], graph.nodes[at].past == past, let here = after[hash] { return here }
     }
-    return past
+    return RosterEvaluation(graph: graph, judged: judged).facts(of: past)
+  }
+
+  /// Judges everything anew: something became known of a `Next` that others build on.
+  private mutating func rebuild() {
+    let entries = graph.nodes.map(\.entry)
+    graph = RosterGraph()
+    judged = []
+    verdicts = []
+    whole = RosterFacts()
+    after = [:]
+    all = Past()
+    isNewer = false
+    forms = [:]
+    for entry in entries { insert(entry) }
+  }
+
+  /// Brings verdicts in line with what has become known of the keys of these epochs.
+  private mutating func reconsider(_ epochs: Set<EpochID>) {
+    // Ends, because what is known only grows: each round past the first needs a denial that is new.
+    var open = epochs
+    while !open.isEmpty {
+      var isChanged = false
+      for epoch in open.sorted() {
+        guard let former = forms[epoch], let at = graph[epoch], case .next(let next) = graph.nodes[at].entry.operation
+        else { continue }
+        let before = facts(of: graph.strictPast(of: at), endingIn: graph.ancestors(graph.nodes[at].entry))
+        let form = form(of: next, epoch, in: before)
+        forms[epoch] = form
+        if form.isFlawed != former.isFlawed { isChanged = true }
+      }
+      newlyDenied = []
+      if isChanged { rebuild() }
+      open = newlyDenied
+    }
+  }
+
+  /// An epoch's key, wherever it came from. What it proves about the `Next` that began the epoch is drawn from it; a key
+  /// that does not belong there proves nothing.
+  public mutating func learn(_ key: EpochKey, of epoch: EpochID) {
+    if knowledge.learn(key, of: epoch) { reconsider([epoch]) }
+  }
+
+  /// What walking the epochs has brought: keys, and seals for this device that do not open.
+  public mutating func learn(from ring: EpochRing) {
+    var new: Set<EpochID> = []
+    for (epoch, key) in ring.candidates where knowledge.learn(key, of: epoch) { new.insert(epoch) }
+    for epoch in ring.unopenable where knowledge.refuse(epoch) { new.insert(epoch) }
+    if !new.isEmpty { reconsider(new) }
   }
 
   /// What became of an entry; nil for one that was never added.
@@ -88,6 +186,9 @@ public struct Roster: Sendable {
 
   /// Entries that were added, ancestors before descendants, without those that wait.
   public var entries: [RosterEntry] { graph.nodes.map(\.entry) }
+
+  /// Entries that wait for an ancestor, in the order of their hashes.
+  public var waitingEntries: [RosterEntry] { waiting.keys.sorted().compactMap { waiting[$0] } }
 
   /// Ancestors that waiting entries lack and that do not wait themselves, ascending.
   public var missing: [EntryHash] { waiters.keys.filter { waiting[$0] == nil && graph[$0] == nil }.sorted() }
@@ -118,27 +219,50 @@ public struct Roster: Sendable {
   /// Whether `operation` would count if `origin` appended it now, citing all ``heads``. A device asks this before it
   /// signs: an entry that others refuse stays in its chain for ever.
   ///
+  /// - Parameter key: of a `Next`, the key that it hands out: then its seals are recomputed, as everybody will.
   /// - Returns: nil if it would count.
-  public func refusal(of operation: RosterOperation, by origin: Origin) -> RosterRefusal? {
+  public func refusal(
+    of operation: RosterOperation, by origin: Origin, key: EpochKey? = nil
+  ) -> RosterRefusal? {
     // Only what others will read counts: an over-long name would be malformed to them.
     guard RosterOperation(payload: operation.payload) == operation else { return .malformed }
     let tips = graph.tips(of: origin)
     guard tips.count < 2 else { return .forked }
-    let author = RosterAuthor(origin: origin, previous: tips.first, past: graph.everything(), hash: nil)
-    switch judge(operation, by: author) {
-    case .counts, .newer: return nil
+    let author = RosterAuthor(origin: origin, previous: tips.first, past: all, hash: nil)
+    switch judge(operation, by: author, in: whole) {
+    case .counts, .newer: break
     case .refused(let reason): return reason
+    }
+    guard evaluating == .everyEpoch else { return nil }
+    switch operation {
+    case .next(let next):
+      return key.flatMap { flaw(of: next, key: $0, in: whole) }.map { .next($0) }
+    case .seal(let device, let epoch, let seal):
+      guard let key = self.key(of: epoch), let box = whole.enrolment(of: device)?.chain.keys.box else { return nil }
+      return key.sealOrNone(to: box) == seal ? nil : .seal
+    default:
+      return nil
     }
   }
 
   /// A device's public keys, from whatever certificate mentions it: the id is their hash, so any source is as good. Nil
-  /// for a device that no counting entry has brought in.
-  public func keys(of device: DeviceID) -> DevicePublicKeys? { facts.enrolments[device]?.first?.chain.keys }
+  /// for a device that no entry has brought in. Removed devices keep theirs: what they wrote before is still verified.
+  public func keys(of device: DeviceID) -> DevicePublicKeys? {
+    if let known = whole.enrolments[device]?.first { return known.chain.keys }
+    for judgement in judged {
+      switch judgement?.change {
+      case .enrol(let chain, _, _, _)? where chain.keys.id == device: return chain.keys
+      case .admit(let claim, let chain, _, _, _, _)?:
+        if chain.keys.id == device { return chain.keys }
+        if let kit = claim.kit, kit.keys.id == device { return kit.keys }
+      default: continue
+      }
+    }
+    return nil
+  }
 
   /// What a device may do now; nil for one that is not in the household.
-  public func role(of device: DeviceID) -> Role? {
-    facts.enrolment(of: device, in: nil).flatMap { facts.role(of: $0.chain.person, in: nil) }
-  }
+  public func role(of device: DeviceID) -> Role? { whole.role(of: device) }
 
   /// `H_32(; "checkpoint", heads)` (format §8).
   ///

@@ -66,6 +66,48 @@ public enum RosterRefusal: Hashable, Sendable, Error {
   case invite
   /// The claim does not hold.
   case claim(ClaimError)
+  /// The household was closed.
+  case closed
+  /// The device was removed: it can come back only with new keys.
+  case removed
+  /// An owner cannot leave while no other owner stays.
+  case lastOwner
+  /// Names an epoch that is not among its ancestors.
+  case unknownEpoch
+  /// The seal is not the one that the epoch's key makes for that device.
+  case seal
+  /// The `Next` is not as it has to be.
+  case next(NextRefusal)
+}
+
+/// What is wrong with a `Next`.
+public enum NextRefusal: Hashable, Sendable {
+  /// Does not follow exactly the epochs that end the ancestors.
+  case parents
+  /// A *closed* one carries something.
+  case form
+  /// Removes a device that is not in.
+  case removals
+  /// Somebody who wrote `Leave` is not removed.
+  case leaving
+  /// Devices that the removed ones brought in are neither removed nor confirmed, ascending.
+  case introduced([DeviceID])
+  /// Changes the role of somebody who is not in.
+  case roles
+  /// Would leave no owner.
+  case lastOwner
+  /// The key is not sealed to exactly those who stay.
+  case recipients
+  /// Carries the key of an epoch that is not among its ancestors.
+  case unknownFormer
+  /// The key does not fit the commitment.
+  case commitment
+  /// A seal is not the one that the key makes.
+  case seal
+  /// A former key is not the one of its epoch.
+  case former
+  /// A recipient says that its seal does not open, and nobody has shown the key.
+  case denied
 }
 
 /// What became of an entry.

@@ -24,6 +24,8 @@ struct RosterGraph: Sendable {
   }
 
   private(set) var nodes: [Node] = []
+  /// All nodes by (depth, hash): ancestors before descendants, and the same order whatever arrived first.
+  private(set) var byDepth: [Int] = []
   private var index: [EntryHash: Int] = [:]
   private var branches: [Branch] = []
   private var branchesOf: [Origin: [Int]] = [:]
@@ -61,7 +63,33 @@ struct RosterGraph: Sendable {
       Node(entry: entry, branch: branch, ordinal: ordinal, past: past, depth: depth, continues: continues))
     index[entry.hash] = at
     ends.insert(entry.hash)
+    byDepth.insert(at, at: placeByDepth(at))
     return at
+  }
+
+  private func placeByDepth(_ at: Int) -> Int {
+    func key(_ node: Int) -> (UInt64, EntryHash) { (nodes[node].depth, nodes[node].entry.hash) }
+    var (low, high) = (0, byDepth.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if key(byDepth[middle]) < key(at) { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Whether `past` holds the node.
+  func isIn(_ past: Past, _ at: Int) -> Bool { past.includes(branch: nodes[at].branch, ordinal: nodes[at].ordinal) }
+
+  /// Whether `a` is an ancestor of `b`.
+  func isBefore(_ a: Int, _ b: Int) -> Bool { a != b && isIn(nodes[b].past, a) }
+
+  /// The ancestors of a node, without itself.
+  func strictPast(of at: Int) -> Past {
+    var past = Past()
+    for hash in ancestors(nodes[at].entry) {
+      if let ancestor = index[hash] { past.formUnion(nodes[ancestor].past) }
+    }
+    return past
   }
 
   private func continues(origin: Origin, sequence: UInt64, previous: Int?, _ isFirst: Bool) -> Bool {

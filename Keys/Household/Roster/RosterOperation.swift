@@ -22,6 +22,10 @@ public enum RosterOperation: Hashable, Sendable {
   case seal(DeviceID, epoch: EpochID, KeySeal)
   case next(Next)
   case household(HouseholdAccess)
+  /// An epoch's key for whoever holds another's: one that lost against a better `Next`, or that of a void `Next`.
+  case carryKey(EpochID, under: EpochID, KeyBox)
+  /// The author's seal in this `Next` does not open.
+  case deny(EpochID)
   /// Written by a newer version: the payload as it is. `kind` is nil if the payload itself is of a newer version.
   case unknown(kind: UInt64?, payload: [UInt8])
   /// Not of the stated form. Counts for nothing.
@@ -42,7 +46,7 @@ public enum RosterOperation: Hashable, Sendable {
     }
     switch self {
     case .genesis(let genesis):
-      begin(.genesis, Genesis.elements)
+      begin(.genesis, genesis.kit == nil ? Genesis.elements.lowerBound : Genesis.elements.upperBound)
       genesis.write(to: &writer)
     case .zone(let zone, let name):
       begin(.zone, 2)
@@ -82,6 +86,15 @@ public enum RosterOperation: Hashable, Sendable {
     case .household(let access):
       begin(.household, HouseholdAccess.elements)
       access.write(to: &writer)
+    case .carryKey(let epoch, let outer, let box):
+      begin(.carryKey, 4)
+      writer.id(epoch)
+      writer.id(outer)
+      writer.byteString(box.nonce)
+      writer.byteString(box.box)
+    case .deny(let epoch):
+      begin(.deny, 1)
+      writer.id(epoch)
     case .unknown(_, let payload), .malformed(let payload):
       return payload
     }
@@ -91,7 +104,8 @@ public enum RosterOperation: Hashable, Sendable {
   /// The kinds that this version knows, by their numbers on the wire.
   enum Kind: UInt64 {
     case genesis = 1
-    case zone, closeZone, addDevice, openInvite, revokeInvite, admit, leave, profile, seal, next, household
+    case zone, closeZone, addDevice, openInvite, revokeInvite, admit, leave, profile, seal, next, household, carryKey,
+      deny
   }
 
   private static func read(_ payload: [UInt8]) throws(CBORError) -> RosterOperation {
@@ -116,8 +130,8 @@ public enum RosterOperation: Hashable, Sendable {
     }
     switch kind {
     case .genesis:
-      try expect(Genesis.elements)
-      return .genesis(try Genesis.read(&reader))
+      guard Genesis.elements.contains(elements) else { throw .unexpected("array of 10 or 11") }
+      return .genesis(try Genesis.read(&reader, withKit: elements == Genesis.elements.upperBound))
     case .zone:
       try expect(2)
       let zone: ZoneID = try reader.id()
@@ -157,6 +171,16 @@ public enum RosterOperation: Hashable, Sendable {
     case .household:
       try expect(HouseholdAccess.elements)
       return .household(try HouseholdAccess.read(&reader))
+    case .carryKey:
+      try expect(4)
+      let epoch: EpochID = try reader.id()
+      let outer: EpochID = try reader.id()
+      let nonce = try reader.exactly(KeyBox.nonceBytes)
+      guard let box = KeyBox(nonce: nonce, box: try reader.exactly(KeyBox.boxBytes)) else { throw .unexpected("box") }
+      return .carryKey(epoch, under: outer, box)
+    case .deny:
+      try expect(1)
+      return .deny(try reader.id())
     }
   }
 }

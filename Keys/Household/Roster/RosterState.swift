@@ -20,6 +20,8 @@ public struct RosterState: Hashable, Sendable {
     public let chain: CertificateChain
     /// A device on paper.
     public let isKit: Bool
+    /// A kit that ranks as one: from Genesis, from its person's claim, or added by such a kit.
+    public let isFoundingKit: Bool
 
     public var id: DeviceID { keys.id }
   }
@@ -59,6 +61,33 @@ public struct RosterState: Hashable, Sendable {
     case fork(Origin, sequence: UInt64, [EntryHash])
   }
 
+  /// A `Next` by somebody entitled whose commitment, seals or former keys are wrong: it counts for nothing, its author
+  /// tried to split the household, and people should be told.
+  public struct Flawed: Hashable, Sendable {
+    public let epoch: EpochID
+    public let author: DeviceID
+    public let why: NextRefusal
+  }
+
+  /// A device that a `Next` removed, or whose person it narrowed to reader: what it wrote counts up to the limits.
+  public struct Limited: Hashable, Sendable {
+    public let device: DeviceID
+    /// By zone and incarnation; logs that are not listed count not at all. Where several `Next`s state a limit, the
+    /// farthest: nothing that somebody counted is un-counted.
+    public let limits: [Next.Limit]
+    public let isRemoved: Bool
+  }
+
+  /// A `Next` that came to nothing because a better one had removed its author: its epoch is read, never written, and its
+  /// removals are for owners to repeat.
+  public struct Void: Hashable, Sendable {
+    public let epoch: EpochID
+    public let author: DeviceID
+    /// Those of its removals that are still in.
+    public let removals: [DeviceID]
+    public let roles: [Next.RoleChange]
+  }
+
   public let household: HouseholdID
   /// Nil until Genesis has arrived.
   public let genesis: Genesis?
@@ -72,6 +101,29 @@ public struct RosterState: Hashable, Sendable {
   /// Whether something here needs a newer version: nothing may be uploaded.
   public let isNewer: Bool
 
+  /// The epoch to write to; nil before Genesis has arrived and in a closed household.
+  public let currentEpoch: EpochID?
+  /// The epochs that the next `Next` follows, ascending. More than one: somebody has to join them.
+  public let epochEnds: [EpochID]
+  /// Whether an owner has ended the household.
+  public let isClosed: Bool
+  /// Devices of persons who wrote `Leave`; the next `Next` drops them. Ascending.
+  public let leaving: [DeviceID]
+  /// Removed and narrowed devices, ascending.
+  public let limited: [Limited]
+  /// Entries that were right when they were made and fell with a removal or narrowing, ascending.
+  public let fallen: [EntryHash]
+  /// In the order of epochs.
+  public let void: [Void]
+  /// In the order of epochs.
+  public let flawed: [Flawed]
+  /// `Next`s whose key nobody has shown here; taken as right, and nothing is written while there are any. Ascending.
+  public let unproven: [EpochID]
+  /// `Next`s that were recomputed and are right: keep them, and give them to ``Roster/init(household:evaluating:proven:)``.
+  public let proven: Set<EpochID>
+  /// Where the household's store is, if a `Next` named one: to be used only after a person on this device has agreed.
+  public let store: String?
+
   public var householdName: String? { genesis?.householdName }
   public var isPrivate: Bool { genesis?.isPrivate ?? false }
 
@@ -81,65 +133,116 @@ public struct RosterState: Hashable, Sendable {
 }
 
 extension Roster {
-  /// What the roster amounts to now, without entries that wait, are refused or need a newer version.
+  /// What the roster amounts to now, without entries that wait, are refused, fell or need a newer version.
   ///
   /// Computed from all that is known each time: keep it while the roster does not change.
   public var state: RosterState {
-    var devices: [RosterState.Device] = []
-    for (id, enrolments) in facts.enrolments {
-      guard let first = enrolments.first, let role = facts.role(of: first.chain.person, in: nil) else { continue }
-      devices.append(
-        RosterState.Device(
-          keys: first.chain.keys, name: facts.deviceProfiles[id]?.deviceName ?? first.deviceName,
-          person: first.chain.person, role: role, enrolment: first.source.depth, chain: first.chain,
-          isKit: first.isKit))
-    }
-    devices.sort { $0.id < $1.id }
     let alarms =
-      facts.invites.keys.sorted().flatMap { facts.invites[$0] ?? [] }.compactMap(overuse)
+      whole.invites.keys.sorted().flatMap { whole.invites[$0] ?? [] }.compactMap(overuse)
       + graph.forks().map { RosterState.Alarm.fork($0.0, sequence: $0.1, $0.2) }
     return RosterState(
-      household: household, genesis: facts.genesis, people: people(Set(devices.map(\.person))), devices: devices,
-      zones: zones, invites: invites, households: households, alarms: alarms, isNewer: isNewer)
+      household: household, genesis: whole.genesis, people: people, devices: whole.devices.compactMap(device),
+      zones: zones, invites: invites,
+      households: whole.households.values.map(\.access).sorted { ($0.household, $0.epoch) < ($1.household, $1.epoch) },
+      alarms: alarms, isNewer: isNewer, currentEpoch: whole.current(household), epochEnds: whole.heads(household),
+      isClosed: whole.isClosed, leaving: whole.leaving.sorted(), limited: limited,
+      fallen: whole.fallen.map(\.hash).sorted(), void: void, flawed: flawed,
+      unproven: forms.keys.filter { forms[$0] == .unproven }.sorted(),
+      proven: Set(forms.keys.filter { forms[$0] == .wellFormed }), store: whole.store)
   }
 
-  private func people(_ ids: Set<PersonID>) -> [RosterState.Person] {
-    ids.sorted().compactMap { id in
-      guard let role = facts.role(of: id, in: nil) else { return nil }
-      let named = (facts.devicesOf[id] ?? []).flatMap { facts.enrolments[$0] ?? [] }
+  private func device(_ id: DeviceID) -> RosterState.Device? {
+    guard let first = whole.enrolment(of: id), let role = whole.role(of: first.chain.person) else { return nil }
+    return RosterState.Device(
+      keys: first.chain.keys, name: whole.deviceProfiles[id]?.deviceName ?? first.deviceName,
+      person: first.chain.person, role: role, enrolment: first.source.depth, chain: first.chain,
+      isKit: first.paper != .none, isFoundingKit: first.paper == .foundingKit)
+  }
+
+  private var people: [RosterState.Person] {
+    whole.people.compactMap { id in
+      guard let role = whole.role(of: id) else { return nil }
+      let named = (whole.devicesOf[id] ?? []).flatMap { whole.enrolments[$0] ?? [] }
         .filter { $0.chain.person == id && $0.personName != nil }
         .min { RosterFacts.Source.precedes($0.source, $1.source) }
-      let name = facts.personProfiles[id]?.personName ?? named?.personName ?? ""
+      let name = whole.personProfiles[id]?.personName ?? named?.personName ?? ""
       return RosterState.Person(id: id, name: name, role: role)
     }
   }
 
   private var zones: [RosterState.Zone] {
-    facts.zones.keys.sorted().compactMap { id in
-      facts.zones[id]?.max { RosterFacts.Source.isNewer($1.source, $0.source) }.map { newest in
-        let closing = facts.closings[id]?.min { RosterFacts.Source.precedes($0.source, $1.source) }?.closing
+    whole.zones.keys.sorted().compactMap { id in
+      whole.zones[id]?.max { RosterFacts.Source.isNewer($1.source, $0.source) }.map { newest in
+        let closing = whole.closings[id]?.min { RosterFacts.Source.precedes($0.source, $1.source) }?.closing
         return RosterState.Zone(id: id, name: newest.name, closing: closing)
       }
     }
   }
 
   private var invites: [RosterState.Invite] {
-    facts.invites.keys.sorted().flatMap { id in
-      (facts.invites[id] ?? []).sorted { $0.source.hash < $1.source.hash }.map { invite in
-        RosterState.Invite(
-          opened: invite.source.hash, terms: invite.terms, inviter: invite.inviter,
-          isRevoked: invite.isRevoked(in: nil), admitted: invite.admitted(in: nil))
-      }
+    whole.invites.keys.sorted().flatMap { id in
+      (whole.invites[id] ?? []).sorted { $0.source.hash < $1.source.hash }.map(invite)
     }
   }
 
-  private var households: [HouseholdAccess] {
-    facts.households.values.map(\.access).sorted { ($0.household, $0.epoch) < ($1.household, $1.epoch) }
+  private func invite(_ invite: RosterFacts.Invite) -> RosterState.Invite {
+    RosterState.Invite(
+      opened: invite.source.hash, terms: invite.terms, inviter: invite.inviter, isRevoked: invite.isRevoked,
+      admitted: invite.admitted.sorted())
   }
 
   private func overuse(_ invite: RosterFacts.Invite) -> RosterState.Alarm? {
-    let admitted = invite.admitted(in: nil)
-    return UInt64(admitted.count) > invite.terms.uses ? .overused(invite.terms.id, admitted: admitted) : nil
+    UInt64(invite.admitted.count) > invite.terms.uses
+      ? .overused(invite.terms.id, admitted: invite.admitted.sorted()) : nil
+  }
+
+  private var flawed: [RosterState.Flawed] {
+    forms.keys.sorted().compactMap { epoch in
+      guard case .flawed(let why)? = forms[epoch], let at = graph[epoch] else { return nil }
+      return RosterState.Flawed(epoch: epoch, author: graph.nodes[at].entry.origin.device, why: why)
+    }
+  }
+
+  private var void: [RosterState.Void] {
+    whole.void.map { one in
+      RosterState.Void(
+        epoch: one.source.hash, author: one.source.author, removals: one.removes.filter(whole.isIn).sorted(),
+        roles: one.succession.next.roles)
+    }
+    .sorted { $0.epoch < $1.epoch }
+  }
+
+  private var limited: [RosterState.Limited] {
+    var farthest: [DeviceID: [LogName: [Next.Limit]]] = [:]
+    for one in whole.accepted {
+      for removal in one.succession.next.removals {
+        let isNarrowed = whole.role(of: removal.device) == .reader
+        guard whole.removed.contains(removal.device) || isNarrowed else { continue }
+        farthest[removal.device, default: [:]] = merge(removal.limits, into: farthest[removal.device] ?? [:])
+      }
+    }
+    return farthest.keys.sorted().map { device in
+      let logs = farthest[device] ?? [:]
+      return RosterState.Limited(
+        device: device, limits: logs.keys.sorted().flatMap { logs[$0] ?? [] },
+        isRemoved: whole.removed.contains(device))
+    }
+  }
+
+  private func merge(_ limits: [Next.Limit], into known: [LogName: [Next.Limit]]) -> [LogName: [Next.Limit]] {
+    var out = known
+    for limit in limits {
+      let name = LogName(zone: limit.zone, incarnation: limit.incarnation)
+      let former = out[name] ?? []
+      let reach = former.first?.sequence ?? 0
+      if limit.sequence > reach || former.isEmpty {
+        out[name] = [limit]
+      } else if limit.sequence == reach && !former.contains(limit) {
+        // Two branches of a fork: both count as far as somebody counted them.
+        out[name] = (former + [limit]).sorted { $0.hash < $1.hash }
+      }
+    }
+    return out
   }
 
   /// Judges a claim found in the store, as an admitter does before it writes `admit`, or `addDevice` for *mine*.
@@ -152,10 +255,15 @@ extension Roster {
     _ claim: Claim, at name: ObjectName, keys: EpochKeys, now: UInt64
   ) throws(ClaimError) -> RosterState.Invite {
     guard claim.name(keys) == name else { throw .wrongName }
-    let (invite, _) = try open(claim, in: nil)
-    guard now <= invite.terms.expiry else { throw .expired }
-    return RosterState.Invite(
-      opened: invite.source.hash, terms: invite.terms, inviter: invite.inviter, isRevoked: false,
-      admitted: invite.admitted(in: nil))
+    let (answered, _) = try open(claim, in: whole)
+    guard now <= answered.terms.expiry else { throw .expired }
+    return invite(answered)
   }
+}
+
+/// One log of a device.
+private struct LogName: Hashable, Comparable {
+  let zone: ZoneID
+  let incarnation: Incarnation
+  static func < (a: Self, b: Self) -> Bool { (a.zone, a.incarnation) < (b.zone, b.incarnation) }
 }

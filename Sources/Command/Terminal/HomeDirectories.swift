@@ -28,25 +28,6 @@ struct HomeDirectories: Sendable, Equatable {
     state = try HomeDirectories.base("XDG_STATE_HOME", ".local/state")
   }
 
-  /// Makes the directories above ``state``, where there are none yet: a new account has no ~/.local.
-  ///
-  /// - Throws: exit code 1.
-  func makeParents() throws(CommandError) {
-    let parts = state.split(separator: "/", omittingEmptySubsequences: true).dropLast()
-    var path = state.hasPrefix("/") ? "/" : ""
-    for part in parts {
-      path += part + "/"
-      // For their owner alone, as the XDG specification asks for.
-      guard mkdir(path, 0o700) == 0 || errno == EEXIST || errno == EISDIR || errno == EROFS else {
-        throw CommandError(
-          .other, "home-not-made",
-          "The directory \(path.quotedUnlessSecret) for keys and settings could not be made: "
-            + "\(String(cString: strerror(errno))).",
-          next: ["latchkey help files"])
-      }
-    }
-  }
-
   private static var current: String {
     guard let buffer = getcwd(nil, 0) else { return "." }
     defer { free(buffer) }

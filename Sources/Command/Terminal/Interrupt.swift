@@ -16,6 +16,8 @@ import Synchronization
 /// wait, nor does one that comes while a person is asked something, when nothing is under way.
 struct Interrupt {
   private let sources: [any DispatchSourceSignal]
+  /// Left once for each source that listens.
+  private let registrations = DispatchGroup()
 
   /// Whether a person is being asked something.
   static let isAsking = Atomic(false)
@@ -27,6 +29,7 @@ struct Interrupt {
     // A reader that went away is noticed where it is written to.
     signal(SIGPIPE, SIG_IGN)
     let queue = DispatchQueue(label: "interrupt")
+    let registrations = registrations
     sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
       // Who started us with the signal ignored (nohup, a shell's background job) wants it so.
       if Interrupt.ignore(number) { return nil }
@@ -38,10 +41,15 @@ struct Interrupt {
         cancel()
         queue.asyncAfter(deadline: .now() + 2) { end() }
       }
+      registrations.enter()
+      source.setRegistrationHandler { registrations.leave() }
       source.resume()
       return source
     }
   }
+
+  /// Calls back once every signal is listened for: one that comes between is lost.
+  func whenReady(_ body: @escaping @Sendable () -> Void) { registrations.notify(queue: .global(), execute: body) }
 
   /// Takes the signal from the system's default.
   ///

@@ -12,7 +12,8 @@ extension Verbs {
     details: [
       "Every table gets a verdict, with its reason. Tables and triggers whose names begin with lk_ are added to the file; "
         + "the app's own tables are not changed, and \"latchkey detach\" takes away what was added.",
-      "If there is no file, and your personal household has a zone of that name, the file is made from it.",
+      "If there is no file, and a household of yours has a zone of that name, the file is made from it: so a second device of "
+        + "yours gets the database.",
       "With --dry-run the verdicts are shown and the file is not touched.",
     ],
     arguments: [.database],
@@ -66,8 +67,9 @@ private struct AttachAnswer {
   let isDryRun: Bool
 
   var outcome: Outcome {
-    let summary =
-      "\(counted(survey.syncing.count, "table")) of \(path) \(isDryRun ? "would synchronise" : "synchronise")"
+    let count = survey.syncing.count
+    let verb = isDryRun ? "would synchronise" : count == 1 ? "synchronises" : "synchronise"
+    let summary = "\(counted(count, "table")) of \(path) \(verb)"
     var outcome = Outcome(
       summary + ".",
       .lines(
@@ -107,14 +109,16 @@ private struct AttachAnswer {
 
   private var notes: [Line] {
     var notes: [Line] = []
-    for table in survey.tables {
-      for suspect in table.suspectedReferences {
-        notes.append(
-          Line(
-            .warning,
-            "\(table.name).\(suspect.columns.joined(separator: ", ")) looks like a reference to \(suspect.table), but the "
-              + "schema does not say so: it travels as a plain value. A recipe can say that it is one."))
-      }
+    let suspects = survey.tables.flatMap { table in
+      table.suspectedReferences.map { "\(table.name).\($0.columns.joined(separator: ", ")) to \($0.table)" }
+    }
+    if !suspects.isEmpty {
+      notes.append(
+        Line(
+          .warning,
+          "These look like references, but the schema does not say so: they travel as plain values unless a recipe says what "
+            + "they are (latchkey help recipes)."))
+      notes += suspects.map { Line(.detail, $0) }
     }
     for (table, count) in survey.rowsWithoutKey.sorted(by: { $0.key < $1.key }) {
       notes.append(Line(.warning, "\(counted(count, "row")) of \(table) cannot synchronise: the key is NULL."))

@@ -10,7 +10,7 @@ extension Verbs {
         summary: "make an invite for another device of yours",
         details: [
           "The other device runs \"latchkey join\" with it, and is you from then on: keep the link to yourself. It is good "
-            + "once, for ten minutes."
+            + "once, for ten minutes. Afterwards, \"latchkey sync\" here and then there brings it into all your households."
         ],
         options: [.out],
         exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .damageFound, .newerFormat],

@@ -8,7 +8,9 @@ extension Verbs {
     summary: "who wrote a row's fields, when, on which device, and why it waits",
     arguments: [
       .database, Argument("TABLE", .text, "the table"),
-      Argument("KEY", .text, "the row's primary key; its parts with commas between them"),
+      Argument(
+        "KEY", .text,
+        "the row's primary key, its parts with commas between them; or a record's name, as status lists it"),
     ],
     exits: [.unusableDatabase, .notAttached, .databaseBusy, .notAMember, .newerFormat],
     data: [

@@ -21,7 +21,6 @@ extension Verbs {
       let name = try arguments.required(.name)
       let store = try arguments.required(.store)
       try context.refuseDryRun("init", "identity and keys are random")
-      try context.home.makeParents()
       let identity = try await context.performing { () async throws(LatchkeyError) in
         try await context.library.initialize(name: name, device: arguments[.device], store: store)
       }

@@ -52,7 +52,6 @@ extension Verbs {
       let options = JoinOptions(
         database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
         personalStore: arguments[personalStore], store: arguments[.store], template: arguments[template])
-      if options.name != nil { try context.home.makeParents() }
       let report = try await joined(link, options, context)
       return answer(report, path: options.database)
     })
@@ -98,7 +97,7 @@ extension Verbs {
     let place = report.zone.flatMap { zone in path.map { (zone, $0) } }
     var message = "Joined the household \(report.household)"
     if let (zone, database) = place {
-      message += ": \(database) holds \(counted(report.rows, "row")) of the zone \(zone)"
+      message += ": \(counted(report.rows, "row")) of the zone \(zone) received into \(database)"
     }
     var outcome = Outcome(
       message + ".", .lines([Line(.done, message + ".")]),

@@ -1,4 +1,6 @@
 import Latchkey
+import LatchkeyEncoding
+import LatchkeyTables
 
 extension Verbs {
   static let status = Verb(
@@ -14,8 +16,8 @@ extension Verbs {
       Term(
         "databases",
         "[{path, zones: [{name, household, mode, epoch, last_acknowledged, last_heard: {device: time}, waiting, parked, "
-          + "warnings: [{code, message}]}]}], mode: personal, owner or participant; a file that cannot be read has no "
-          + "zones, but error: {code, message, next}"),
+          + "warnings: [{code, message}], parked_rows: [{table, record, reason}]}]}], mode: personal, owner or participant; a file that cannot be read has no "
+          + "zones, but error: {code, message, next}; parked_rows lists the first hundred"),
       Term("decisions", "[]: what waits for a person to decide"),
     ],
     body: .runs { arguments, context throws(CommandError) in
@@ -46,6 +48,9 @@ extension Verbs {
       let heard = zone.lastHeard.map { "\($0.device) \(Moment($0.time).shown)" }.joined(separator: ", ")
       lines.append(Line(.detail, "last heard: \(heard)"))
     }
+    let shown = zone.parkedRows.prefix(10)
+    lines += Columns(shown.map { [$0.table, $0.record.description, $0.reason] }).lines.map { Line(.detail, "  " + $0) }
+    if zone.parked > shown.count { lines.append(Line(.detail, "  and \(zone.parked - shown.count) more")) }
     return lines + Line.warnings(zone.warnings)
   }
 
@@ -67,6 +72,10 @@ extension Verbs {
       "epoch": .text(zone.epoch),
       "last_acknowledged": zone.lastAcknowledged.map(JSON.moment) ?? .null, "last_heard": lastHeard(zone),
       "waiting": .count(zone.waiting), "parked": .count(zone.parked), "warnings": .warnings(zone.warnings),
+      "parked_rows": .array(
+        zone.parkedRows.map {
+          ["table": .text($0.table), "record": .text($0.record.description), "reason": .text($0.reason)]
+        }),
     ]
   }
 

@@ -70,6 +70,12 @@ package struct DatabasePerformer {
       return .acknowledged(
         rows: try replica.transaction {
           let rows = try replica.rowsInOutbox(item.id)
+          if HeadName(item.name) != nil, var log = try ownLog(),
+            let sequence = try replica.outbox(zone: zone).first(where: { $0.id == item.id })?.sequence
+          {
+            log.confirm(head: sequence)
+            try replica.setValue(Key.log(zone), log.encoded())
+          }
           try replica.acknowledge(item.id)
           return rows
         })

@@ -101,7 +101,9 @@ extension LatchkeyError {
         self.init(.damage, "damaged-marker", "The store's marker object is damaged: \(why). Nothing was changed.")
       }
     case .refused(let reason):
-      self.init(.membership, "not-allowed", "The household's roster does not allow this: \(reason).")
+      self.init(
+        .membership, "not-allowed", "The household does not allow this: \(Self.clause(reason)). Nothing was changed.",
+        next: ["latchkey members list"])
     case .newerRoster:
       self.init(
         .newer, "newer-roster",
@@ -126,6 +128,29 @@ extension LatchkeyError {
     case .readOnly: self.init(.busy, "home-read-only", message)
     case .full: self.init(.busy, "disk-full", message, next: ["free some space, then run it again"])
     case .system: self.init(.other, "keyring-failed", message)
+    }
+  }
+
+  /// Why a roster takes no such entry from this device.
+  private static func clause(_ refusal: RosterRefusal) -> String {
+    switch refusal {
+    case .role: "your role is too low"
+    case .notEnrolled: "nobody has admitted this device yet, or it was removed"
+    case .forked: "this device's log has two ends, which happens when keys are copied"
+    case .zone: "there is no such zone, or it has ended"
+    case .alreadyEnrolled: "the device is in it already"
+    case .tooManyDevices: "a person may have 16 devices"
+    case .privateHousehold: "only one person's devices can be in a private household"
+    case .invite: "there is no such invite, or it is another member's"
+    case .claim: "the claim does not hold"
+    case .closed: "it was closed"
+    case .removed: "this device was removed from it, and can come back only with new keys"
+    case .lastOwner: "its only owner cannot leave it"
+    case .unknownEpoch: "this device does not know the keys that are named"
+    case .certificate: "the certificate is not by a device of that person"
+    case .seal: "the key is not sealed as it has to be"
+    case .next(let why): "the change of keys is not as it has to be (\(why))"
+    case .malformed, .chain, .notGenesis: "the entry is not of the form that is needed (\(refusal))"
     }
   }
 

@@ -8,11 +8,19 @@ func currentDirectory() -> String {
   return String(cString: buffer)
 }
 
-/// A path that does not depend on the current directory, one text a file unless links make it two: `.` and double slashes go,
-/// links and `..` (which may lead through one) stay.
+/// A path that does not depend on the current directory, so that one file is not listed as two: `.` and double slashes go,
+/// and a folder reached through `..` is looked up (it may lead through a link). Other links stay as they are.
 func absolute(_ path: String) -> String {
   let whole = path.hasPrefix("/") ? path : currentDirectory() + "/" + path
-  return "/" + whole.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
+  let parts = whole.split(separator: "/").filter { $0 != "." }
+  if parts.contains(".."), let last = parts.last, last != "..",
+    let folder = realpath("/" + parts.dropLast().joined(separator: "/"), nil)
+  {
+    defer { free(folder) }
+    let resolved = String(cString: folder)
+    return (resolved == "/" ? "" : resolved) + "/" + last
+  }
+  return "/" + parts.joined(separator: "/")
 }
 
 func hostName() -> String {

@@ -1,0 +1,45 @@
+internal import LatchkeyEncoding
+
+/// Whether a `Next` is what it says: commitment, every seal and every former key are the ones its key makes.
+enum NextForm: Hashable, Sendable {
+  /// Recomputed, and right.
+  case wellFormed
+  /// Recomputed, and wrong; or a seal in it does not open.
+  case flawed(NextRefusal)
+  /// Nobody has shown its key here: taken as right (format §8).
+  case unproven
+
+  var isFlawed: Bool {
+    if case .flawed = self { return true }
+    return false
+  }
+}
+
+/// What is known of the keys that `Next`s hand out. It only grows.
+struct EpochKnowledge: Sendable {
+  /// Found well-formed before, by this device.
+  let trusted: Set<EpochID>
+  /// Keys that came under an epoch's name; at most one of them fits its commitment.
+  private(set) var candidates: [EpochID: [EpochKey]] = [:]
+  /// The own seal in it does not open.
+  private(set) var unopenable: Set<EpochID> = []
+  /// One of its recipients says that its seal does not open.
+  private(set) var denied: Set<EpochID> = []
+  /// Enough to refute a flawed one, too few to fill memory.
+  private static let candidatesPerEpoch = 8
+
+  init(trusted: Set<EpochID>) { self.trusted = trusted }
+
+  /// Whether that was new.
+  mutating func learn(_ key: EpochKey, of epoch: EpochID) -> Bool {
+    var list = candidates[epoch] ?? []
+    guard !list.contains(key), list.count < Self.candidatesPerEpoch else { return false }
+    list.append(key)
+    candidates[epoch] = list
+    return true
+  }
+
+  mutating func refuse(_ epoch: EpochID) -> Bool { unopenable.insert(epoch).inserted }
+
+  mutating func deny(_ epoch: EpochID) -> Bool { denied.insert(epoch).inserted }
+}
