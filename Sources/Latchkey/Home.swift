@@ -14,7 +14,7 @@ public import LatchkeyStorage
 /// ```swift
 /// var stores = StoreRegistry()
 /// stores.registerFolders()
-/// let home = Home(directory: "/home/ana/.config/latchkey", stores: stores)
+/// let home = Home(directory: "latchkey-home", stores: stores)
 /// try await home.initialize(name: "Ana", device: "laptop", store: "folder:/mnt/nas/latchkey")
 /// try await home.attach("budget.db", zone: "Budget")
 /// let report = try await home.sync("budget.db")
