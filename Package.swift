@@ -66,7 +66,8 @@ let package = Package(
     .executableTarget(
       name: "LatchkeyCommand",
       dependencies: [
-        "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys", "LatchkeyRecords",
+        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys",
+        "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
@@ -107,7 +108,10 @@ let package = Package(
     // On servers that `scripts/test servers` starts.
     claims(
       "RealServersTests", "Tests/RealServers",
-      ["LatchkeyS3", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance"]),
+      [
+        "LatchkeyS3", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
+        "LatchkeyScriptedServer",
+      ]),
     claims(
       "LatchkeyTests", "Tests/Latchkey",
       [
