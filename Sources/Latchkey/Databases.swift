@@ -253,6 +253,9 @@ extension Home {
       progress?(report)
       if round.received == 0, round.sent == 0, round.admitted.isEmpty, round.closed == nil { break }
     }
+    if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
+      report.warnings.append(.readerWrites)
+    }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }

@@ -60,6 +60,7 @@ extension Home {
             "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."
         ))
     }
+    if try isReader(membership), try hasWritten(replica) { warnings.append(.readerWrites) }
     if try Sharing.load(replica) != nil {
       warnings.append(
         Warning(code: "sharing-unfinished", message: "Sharing is not finished: the next sync goes on with it."))
@@ -69,6 +70,16 @@ extension Home {
     }
     for alarm in roster.alarms { warnings.append(Warning(alarm)) }
     return warnings
+  }
+
+  func isReader(_ membership: Membership) throws -> Bool {
+    try state(of: membership.id).roster.role(of: contents().device.id) == .reader
+  }
+
+  private func hasWritten(_ replica: Replica) throws -> Bool {
+    if try replica.hasUnstampedChanges() { return true }
+    let log = try replica.value(DatabasePerformer.Key.log(replica.binding.zone)).map { try OwnLog(decoding: $0) }
+    return (log?.lastSequence ?? 0) > 0
   }
 
   /// `personal`, `owner` or `participant`.

@@ -39,8 +39,26 @@ public struct LatchkeyError: Error, Equatable, Sendable, CustomStringConvertible
     self.kind = kind
     self.code = code
     self.message = message
-    self.next = next
+    self.next = next.isEmpty ? kind.next : next
   }
 
   public var description: String { "\(message) [\(code)]" }
+}
+
+extension LatchkeyError.Kind {
+  /// What leads on where a cause says nothing better: no error leaves a person without a next step.
+  fileprivate var next: [String] {
+    switch self {
+    case .database: ["sqlite3 FILE 'PRAGMA integrity_check'", "latchkey attach FILE --dry-run"]
+    case .notAttached: ["latchkey attach FILE"]
+    case .store: ["check that the store can be reached, then run it again"]
+    case .busy, .cancelled: ["run it again"]
+    case .membership: ["latchkey members list"]
+    case .key: ["check the files in latchkey's home folder, or restore them from a backup"]
+    case .decision, .damage: ["latchkey status"]
+    case .newer: ["update latchkey"]
+    case .usage: ["latchkey help"]
+    case .other: ["run it again", "latchkey status"]
+    }
+  }
 }

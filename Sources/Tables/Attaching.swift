@@ -29,7 +29,7 @@ extension Replica {
   }
 
   /// A file in WAL mode that nobody has open has no `-wal`; reading it in the usual way would leave one behind.
-  private static func openForReading(_ path: String) throws -> Connection {
+  static func openForReading(_ path: String) throws -> Connection {
     let isAlone = DatabaseFile.isWAL(path) && !DatabaseFile.exists(path + "-wal")
     let connection = try Connection(path, mode: isAlone ? .immutable : .readOnly)
     _ = try connection.integer("SELECT count(*) FROM main.sqlite_schema")

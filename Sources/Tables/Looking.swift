@@ -175,6 +175,11 @@ extension Replica {
   public func export(
     _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
   ) throws {
+    // One snapshot: another process may sync meanwhile.
+    let isOwn = !connection.isInTransaction
+    if isOwn { try connection.run("BEGIN") }
+    defer { if isOwn { try? connection.run("ROLLBACK") } }
+    try refresh()
     for table in tables.sorted(by: { $0.wire < $1.wire }) {
       try forEachRow(table) { row in
         guard row.state.isLive else { return }

@@ -61,7 +61,10 @@ public final class Replica {
     path: String, mode: Connection.Mode = .readWrite, busyTimeout: Int = 5_000, clock: VirtualClock? = nil
   ) throws(TablesError) {
     do {
-      try self.init(connection: Connection(path, mode: mode, busyTimeout: busyTimeout, clock: clock))
+      // Reading leaves nothing beside the file, not even beside one in WAL mode that nobody has open.
+      try self.init(
+        connection: mode == .readOnly
+          ? Replica.openForReading(path) : Connection(path, mode: mode, busyTimeout: busyTimeout, clock: clock))
     } catch { throw TablesError(error, path: path) }
   }
 

@@ -239,6 +239,44 @@ struct MainJobTests {
     #expect(try await carl.counts(place.path("c.db")).tables.map(\.parked) == [0, 0])
   }
 
+  @Test("a reader reads everything; what a reader changes stays there, and both sides say so")
+  func reader() async throws {
+    let place = try Place()
+    let (ana, _) = try await household(place)
+    let invite = try await ana.invite(household: "Smith", role: .reader)
+    let rita = place.home("rita")
+    _ = try await rita.join(
+      link: invite.link, options: JoinOptions(database: place.path("r.db"), name: "Rita", device: "tablet")
+    ) { _ in true }
+    _ = try await ana.sync(place.path("a.db"))
+    #expect(try place.rows("r.db", budgetDump) == place.rows("a.db", budgetDump))
+    let before = try place.rows("a.db", budgetDump)
+    try place.run("r.db", "UPDATE entries SET note = 'by a reader' WHERE id = 1")
+    #expect(try await rita.sync(place.path("r.db")).warnings.map(\.code) == ["reader-kept-here"])
+    #expect(try await ana.sync(place.path("a.db")).warnings.map(\.code) == ["reader-wrote"])
+    #expect(try place.rows("a.db", budgetDump) == before)
+    #expect(try await rita.status(place.path("r.db"))[0].zone?.warnings.map(\.code) == ["reader-kept-here"])
+  }
+
+  @Test("looking at a file in WAL mode leaves nothing beside it")
+  func lookingLeavesNothing() async throws {
+    let place = try Place()
+    let ana = place.home("ana")
+    try place.run("a.db", "PRAGMA journal_mode = wal; " + budgetSchema)
+    try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+    try await ana.attach(place.path("a.db"))
+    _ = try await ana.sync(place.path("a.db"))
+    func beside() throws -> [String] {
+      try FileManager.default.contentsOfDirectory(atPath: place.root).filter { $0.hasPrefix("a.db") }.sorted()
+    }
+    let before = try beside()
+    _ = try await ana.status(place.path("a.db"))
+    _ = try await ana.counts(place.path("a.db"))
+    _ = try await ana.explain(place.path("a.db"), table: "accounts", key: "1")
+    try ana.export(place.path("a.db")) { _, _, _ in }
+    #expect(try beside() == before)
+  }
+
   @Test("nothing readable is in the store: no cell, column, table, zone, household, file, device or person")
   func noPlaintext() async throws {
     let place = try Place()

@@ -121,7 +121,8 @@ extension LatchkeyError {
     switch error {
     case .missing: self = .noIdentity
     case .exists: self.init(.usage, "identity-exists", message)
-    case .loosePermissions: self.init(.key, "loose-permissions", message)
+    case .loosePermissions:
+      self.init(.key, "loose-permissions", message, next: ["chmod -R go-rwx latchkey's home folder, then run it again"])
     case .damaged: self.init(.key, "damaged-keyring", message)
     case .newer: self.init(.newer, "newer-keyring", message, next: ["update latchkey"])
     case .busy: self.init(.busy, "home-busy", message, next: ["run it again"])

@@ -4,6 +4,11 @@ internal import LatchkeyLog
 internal import LatchkeyStorage
 
 extension Warning {
+  static let readerWrites = Warning(
+    code: "reader-kept-here",
+    message:
+      "You are a reader of this household: what you change stays on this device, and does not count for the others.")
+
   init(_ finding: Finding) {
     switch finding {
     case .damaged(let object, let reason):
