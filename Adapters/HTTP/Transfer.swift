@@ -259,6 +259,13 @@ final class Transfer {
     return .failure(HTTPError(cause(code, said), mayHaveArrived: hasSent, detail: detail))
   }
 
+  /// Whether a failed handshake is one that the peers could not agree on. libcurl has the same code for a line that broke
+  /// meanwhile, which is worth another try: only its words tell.
+  private static func isRefusal(_ said: String) -> Bool {
+    if said.contains("unexpected eof") || said.contains("SYSCALL") { return false }
+    return ["SSL routines", "alert", "version", "cipher", "certificate", "protocol"].contains { said.contains($0) }
+  }
+
   private func cause(_ code: CURLcode, _ said: String) -> HTTPError.Cause {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .unresolvedHost
@@ -266,8 +273,10 @@ final class Transfer {
     case CURLE_OPERATION_TIMEDOUT: .stalled
     case CURLE_PARTIAL_FILE: .truncated
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: .untrustedCertificate
-    // OpenSSL reports a peer that hangs up in the handshake like one that cannot agree on a cipher.
-    case CURLE_SSL_CONNECT_ERROR: said.contains("SYSCALL") || said.contains("reset") ? .connectionLost : .tls
+    // TLS 1.3: a server that wants a certificate says so after the handshake.
+    case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
+      said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca")) ? .tls : .connectionLost
+    case CURLE_SSL_CONNECT_ERROR: Self.isRefusal(said) ? .tls : .connectionLost
     case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_URL_MALFORMAT,
       CURLE_BAD_FUNCTION_ARGUMENT, CURLE_NOT_BUILT_IN, CURLE_FAILED_INIT:
       .configuration
