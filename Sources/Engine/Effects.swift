@@ -69,8 +69,8 @@ public struct OutboxItem: Hashable, Sendable {
 }
 
 public enum DatabaseReply: Sendable {
-  /// What is believed, and the own log if this file has written any.
-  case loaded(belief: Belief, own: OwnLog?)
+  /// What is believed, and the own log, empty if this file has written nothing yet.
+  case loaded(belief: Belief, own: OwnLog)
   /// How many rows came in, and what stopped the log before its end.
   case applied(rows: Int, refused: Finding?)
   /// How many rows were sealed, and whether more wait.

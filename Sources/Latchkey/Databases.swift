@@ -206,8 +206,17 @@ extension Home {
       _ = try contents()
       var report = SyncReport()
       var synced: Set<HouseholdID> = []
+      var failure: LatchkeyError?
       for path in try path.map({ [absolute($0)] }) ?? databases() {
-        synced.formUnion(try await sync(database: path, untilSettled: untilSettled, into: &report, progress: progress))
+        do {
+          synced.formUnion(
+            try await sync(database: path, untilSettled: untilSettled, into: &report, progress: progress))
+        } catch {
+          // A file that is missing or in use keeps no other from being synchronised.
+          let error = LatchkeyError(error, database: path)
+          if error.kind == .cancelled { throw error }
+          failure = failure ?? error
+        }
       }
       if path == nil {
         // Those without a file here; the private one first, which may bring others.
@@ -220,6 +229,7 @@ extension Home {
           report.add(access.counts.snapshot)
         }
       }
+      if let failure { throw failure }
       return report
     }
   }

@@ -19,8 +19,25 @@ extension Replica {
           connection: connection, rules: rules == .none ? attached.rules : rules, named: tables ?? attached.named
         ).survey()
       }
+      try checkPages(connection)
       return try Judge(connection: connection, rules: rules, named: tables).survey()
     } catch { throw TablesError(error, path: path) }
+  }
+
+  /// A file whose pages are damaged is refused before anything is written into it. What an app's schema forbids and its rows do
+  /// hold (NOT NULL, CHECK, a module or a collation that is not here) is the app's affair.
+  private static func checkPages(_ connection: Connection) throws {
+    let complaints: [String]
+    do {
+      complaints = try connection.rows("PRAGMA main.quick_check(20)").compactMap {
+        if case .text(let bytes) = $0.first { String(decoding: bytes, as: UTF8.self) } else { nil }
+      }
+    } catch let error as SQLiteError {
+      if case .corrupt = error { throw error }
+      return
+    }
+    guard let damage = complaints.first(where: { $0.hasPrefix("***") }) else { return }
+    throw TablesError.corrupt(damage.split(separator: "\n").dropFirst().first.map(String.init) ?? "a page is damaged")
   }
 
   /// Whether the file at `path` is attached, and where.

@@ -80,7 +80,6 @@ final class Materialiser {
 
   /// A row that the app deleted: `row` as it was, its key in ``Row/reservedKey``.
   func noteGone(_ row: Row) {
-    rows[row.name] = row
     guard let key = row.reservedKey else { return }
     row.reservedKey = nil
     orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: row.formerShown))

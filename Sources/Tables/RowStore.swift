@@ -340,6 +340,8 @@ extension Replica {
       // The name is free again if its row is not shown: deleted, or received and parked. Else another row has taken
       // it since, under another key.
       if present.table === table, present.key == nil {
+        // The app shows it now: what it waited for is over, whoever reads the row next.
+        try unpark(present)
         present.key = key
         try connection.run("UPDATE main.lk_row SET key = ? WHERE id = ?", [pack(key: key), .integer(present.id ?? 0)])
         try map(table, key, present.id ?? 0)

@@ -26,6 +26,7 @@ extension Replica {
     isNaming = true
     namedNow = []
     defer { isNaming = false }
+    try pass.readDeferred()
     try pass.readLogs()
     try pass.readScans()
     try pass.retireDeleted()
@@ -705,9 +706,77 @@ struct StampPass {
 
   // MARK: Consequences
 
+  /// What a pass that did not come to the end left for the last one to do.
+  private enum Deferred: Int64 { case deleted = 1, moved, inserted, changed }
+
+  /// Whether an earlier pass left something.
+  private var hasDeferred = false
+
+  mutating func readDeferred() throws {
+    for raw in try connection.rows("SELECT kind, record, tid, key, shown FROM main.lk_after ORDER BY id") {
+      guard let kind = raw[0].integer.flatMap(Deferred.init), let name = raw[1].bytes.flatMap(RecordName.init),
+        let table = raw[2].integer.flatMap({ replica.tablesByID[$0] })
+      else { continue }
+      hasDeferred = true
+      touchedTables.insert(table.id)
+      let row = Row(name: name, table: table)
+      row.reservedKey = try replica.unpack(key: raw[3], table)
+      if let shown = raw[4].bytes {
+        try RowCodec.decode(shown: shown, into: row)
+        row.formerShown = row.shown
+      }
+      switch kind {
+      case .deleted:
+        gone[FieldHash(target: name)] = name
+        deletedNames.insert(name)
+        goneRows.append(row)
+      case .moved:
+        gone[FieldHash(target: name)] = name
+        movedRows.append(row)
+      case .inserted: waitersOf.append(name)
+      case .changed: toShow.append(name)
+      }
+    }
+  }
+
+  /// Rows that are shown anew while others are not stamped yet could overwrite what the app wrote there: all waits for
+  /// the pass that comes to the end.
+  private func deferConsequences() throws {
+    try connection.run("DELETE FROM main.lk_after")
+    func keep(_ kind: Deferred, _ name: RecordName, _ table: SyncedTable?, _ row: Row?) throws {
+      try connection.run(
+        "INSERT INTO main.lk_after(kind, record, tid, key, shown) VALUES (?, ?, ?, ?, ?)",
+        [
+          .integer(kind.rawValue), .blob(name.bytes), .integer(table?.id ?? touchedTables.first ?? 0),
+          row?.reservedKey.map(replica.pack(key:)) ?? .null,
+          row.map { .blob(RowCodec.encode(shown: $0.formerShown, targets: [:])) } ?? .null,
+        ])
+    }
+    for row in goneRows { try keep(.deleted, row.name, row.table, row) }
+    for row in movedRows { try keep(.moved, row.name, row.table, row) }
+    let isWaitedFor = try connection.first("SELECT 1 FROM main.lk_wait LIMIT 1") != nil
+    for name in waitersOf where isWaitedFor {
+      if try connection.first("SELECT 1 FROM main.lk_wait WHERE target = ? LIMIT 1", [.blob(name.bytes)]) != nil {
+        try keep(.inserted, name, nil, nil)
+      }
+    }
+    for name in toShow { try keep(.changed, name, nil, nil) }
+    // A unique key may have become free.
+    for id in touchedTables.sorted() {
+      if let row = try connection.first(
+        "SELECT r.record FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row WHERE p.tid = ? AND p.kind = ? LIMIT 1",
+        [.integer(id), .integer(Parking.unique(by: .zero).kind)])?[0].bytes.flatMap(RecordName.init)
+      {
+        try keep(.changed, row, replica.tablesByID[id], nil)
+      }
+    }
+  }
+
   /// What the table shows of other rows follows from what was stamped: rows that refer to a deleted one, rows that
   /// waited for an inserted one, rows that a unique key kept from being shown.
   mutating func showConsequences() throws {
+    if report.more { return try deferConsequences() }
+    if hasDeferred { try connection.run("DELETE FROM main.lk_after") }
     let again = try replica.state("retry") != nil
     if toShow.isEmpty, goneRows.isEmpty, movedRows.isEmpty, waitersOf.isEmpty, !again, touchedTables.isEmpty { return }
     let materialiser = try Materialiser(replica: replica, gone: gone)

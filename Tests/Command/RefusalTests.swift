@@ -29,6 +29,12 @@ import Testing
       .initialised, "printf 'garbage%.0s' $(seq 400) | dd of=ana.db bs=1 seek=100 conv=notrunc",
       "attach ana.db --home ana", 2,
       "corrupt"),
+    Case(
+      .initialised, "dd if=/dev/urandom of=ana.db bs=4096 seek=1 count=1 conv=notrunc", "attach ana.db --home ana", 2,
+      "corrupt"),
+    Case(
+      .initialised, "dd if=/dev/urandom of=ana.db bs=4096 seek=1 count=1 conv=notrunc", "attach ana.db --home ana -n",
+      2, "corrupt"),
     Case(.initialised, "", "attach missing.db --home ana", 2, "missing-file"),
     Case(.initialised, "mkdir x.db", "attach x.db --home ana", 2, "not-a-database"),
     Case(.initialised, ": > x.db", "attach x.db --home ana", 2, "no-table-can-sync"),

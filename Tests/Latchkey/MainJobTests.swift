@@ -188,6 +188,50 @@ struct MainJobTests {
     #expect(try await ben.sync(place.path("b.db")).warnings.isEmpty)
   }
 
+  @Test("a sync of everything goes on after a file that is missing, and then says so")
+  func oneFileMissing() async throws {
+    let place = try Place()
+    let ana = place.home("ana")
+    try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+    let files = ["a.db", "b.db", "c.db"]
+    for file in files {
+      try place.run(file, budgetSchema)
+      try await ana.attach(place.path(file))
+    }
+    for missing in files {
+      try FileManager.default.moveItem(atPath: place.path(missing), toPath: place.path("elsewhere"))
+      for file in files where file != missing { try place.run(file, "UPDATE accounts SET name = 'without \(missing)'") }
+      await #expect { _ = try await ana.sync() } throws: { ($0 as? LatchkeyError)?.code == "missing-file" }
+      for file in files where file != missing { #expect(try await ana.sync(place.path(file)).sent == 0) }
+      try FileManager.default.moveItem(atPath: place.path("elsewhere"), toPath: place.path(missing))
+    }
+  }
+
+  @Test("a home and file restored to before their first write do not collide with what they wrote later")
+  func restoredBeforeFirstWrite() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try await settle(place, ana, ben)
+    let files = FileManager.default
+    for name in ["b.db", "ben"] { try files.copyItem(atPath: place.path(name), toPath: place.path(name + ".old")) }
+    try place.run("b.db", "INSERT INTO entries VALUES (20, 1, 20, 'after the backup')")
+    _ = try await ben.sync(place.path("b.db"))
+    _ = try await ana.sync(place.path("a.db"))
+    for name in ["b.db", "ben"] {
+      try files.removeItem(atPath: place.path(name))
+      try files.moveItem(atPath: place.path(name + ".old"), toPath: place.path(name))
+    }
+    try place.run("b.db", "INSERT INTO entries VALUES (20, 2, 21, 'in the restored file')")
+    let restored = place.home("ben")
+    #expect(try await restored.sync(place.path("b.db")).warnings.map(\.code) == ["not-mine"])
+    try await settle(place, ana, restored)
+    let rows = try place.rows("a.db", budgetDump)
+    #expect(rows == (try place.rows("b.db", budgetDump)))
+    #expect(rows.contains("Cash|20|after the backup") || rows.contains("Joint|20|after the backup"))
+    #expect(rows.contains { $0.hasSuffix("in the restored file") })
+    #expect(try await ana.sync(place.path("a.db")).warnings.isEmpty)
+  }
+
   @Test("a delete wins over an older row's concurrent edit on every device, newcomers included; a re-insert lives")
   func deletes() async throws {
     let place = try Place()

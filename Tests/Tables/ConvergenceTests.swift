@@ -72,7 +72,7 @@ struct RandomApp {
 
   mutating func statement() -> String {
     let or = ["", "", "", " OR REPLACE", " OR IGNORE"][pick(5)]
-    switch pick(26) {
+    switch pick(29) {
     case 0, 1: return "INSERT\(or) INTO account(id, name, kind) VALUES (\(maybe(id())), '\(word())', \(pick(3)))"
     case 2: return "UPDATE\(or) account SET name = '\(word())' WHERE id = \(id())"
     case 3: return "UPDATE account SET kind = \(pick(5)) WHERE id = \(id())"
@@ -95,7 +95,19 @@ struct RandomApp {
     case 20, 21: return "INSERT\(or) INTO tagged(entry, tag, weight) VALUES (\(id()), '\(word())', \(pick(7)))"
     case 22: return "UPDATE\(or) tagged SET weight = weight * 2, tag = '\(word())' WHERE entry = \(id())"
     case 23: return "DELETE FROM tagged WHERE entry = \(id())"
-    case 24: return "INSERT\(or) INTO node(id, parent, name) VALUES (\(maybe(id())), \(maybe(id())), '\(word())')"
+    case 24:
+      // Two keys that change places, with everything that points at them.
+      let (a, b) = ("'\(word())'", "'\(word())'")
+      return
+        "UPDATE tag SET name = 'between' WHERE name = \(a); UPDATE tag SET name = \(a) WHERE name = \(b); UPDATE tag SET name = \(b) WHERE name = 'between'"
+    case 25:
+      let (a, b) = (id(), id())
+      return
+        "UPDATE node SET id = 99 WHERE id = \(a); UPDATE node SET id = \(a) WHERE id = \(b); UPDATE node SET id = \(b) WHERE id = 99"
+    case 26:
+      return
+        "DELETE FROM entry WHERE id = \(id()); INSERT INTO entry(id, account, cents) VALUES (\(id()), \(id()), \(pick(50)))"
+    case 27: return "INSERT\(or) INTO node(id, parent, name) VALUES (\(maybe(id())), \(maybe(id())), '\(word())')"
     default:
       return [
         "UPDATE node SET parent = \(maybe(id())) WHERE id = \(id())", "DELETE FROM node WHERE id = \(id())",
@@ -121,7 +133,7 @@ struct ConvergenceTests {
         // What the schema refuses, the app does not get.
         try? device.database.execute(sql)
         if enforcing { try device.database.execute("PRAGMA foreign_keys = OFF") }
-      case 6: try device.stamp(limit: app.pick(2) == 0 ? 2 : 20_000)
+      case 6: try device.stamp(limit: [1, 2, 3, 20_000][app.pick(4)])
       default:
         let other = devices[app.pick(count)]
         if other !== device { try device.pull(other, groups: 1 + app.pick(3)) }

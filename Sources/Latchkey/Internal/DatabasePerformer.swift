@@ -45,7 +45,7 @@ package struct DatabasePerformer {
   package mutating func perform(_ request: DatabaseRequest) throws -> DatabaseReply {
     switch request {
     case .load:
-      return .loaded(belief: try belief(), own: try ownLog())
+      return .loaded(belief: try belief(), own: try logToWrite())
     case .apply(let groups, let origin, let author):
       return try apply(groups, origin, author)
     case .seal:
@@ -86,7 +86,7 @@ package struct DatabasePerformer {
       }
       binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
       try publish(under: binding, keys: keys, household: household, rosterHeads: rosterHeads)
-      return .loaded(belief: try belief(), own: try ownLog())
+      return .loaded(belief: try belief(), own: try logToWrite())
     case .supersededHeads:
       guard let log = try ownLog() else { return .superseded([]) }
       return .superseded(
@@ -206,15 +206,18 @@ package struct DatabasePerformer {
     try replica.value(Key.log(zone)).map { try OwnLog(decoding: $0) }
   }
 
+  /// The own log, or the one that the first group begins. A log that the store shows under its name is somebody else's, also
+  /// before this file has written: a backup that is restored does not remember what it wrote later.
+  private func logToWrite() throws -> OwnLog {
+    try ownLog()
+      ?? OwnLog(household: household, epoch: keys.epoch, zone: zone, origin: replica.binding.origin)
+  }
+
   /// One transaction in which groups may be written: what was appended is sealed, and stored with the log, before it ends.
   private mutating func writing<T>(_ body: (inout Self, inout OwnLog) throws -> T) throws -> T {
     var performer = self
     let result = try replica.transaction {
-      var log =
-        try performer.ownLog()
-        ?? OwnLog(
-          household: performer.household, epoch: performer.keys.epoch, zone: performer.zone,
-          origin: performer.replica.binding.origin)
+      var log = try performer.logToWrite()
       performer.written = []
       let result = try body(&performer, &log)
       if log.hasUnsealed { try performer.seal(&log) }
