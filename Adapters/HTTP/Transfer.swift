@@ -23,6 +23,7 @@ final class Transfer {
   /// The header is complete: further fields are trailers, which nobody asked for.
   private var isInBody = false
   private var body: [UInt8] = []
+  private var wasRestarted = false
   /// Why a callback stopped the transfer.
   private var refusal: HTTPError.Cause?
   private var headerList: UnsafeMutablePointer<curl_slist>?
@@ -45,7 +46,7 @@ final class Transfer {
   }
 
   /// Whether any byte of the request has left.
-  var hasSent: Bool { lk_curl_get_long(handle, CURLINFO_REQUEST_SIZE) > 0 }
+  var hasSent: Bool { wasRestarted || lk_curl_get_long(handle, CURLINFO_REQUEST_SIZE) > 0 }
 
   /// Sets every option that any request sets, since the handle may have served another.
   func prepare(_ configuration: HTTPConfiguration) -> HTTPError? {
@@ -66,6 +67,7 @@ final class Transfer {
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_BUFFERSIZE, 128 << 10)
     set(CURLOPT_FORBID_REUSE, 0)
+    set(CURLOPT_FRESH_CONNECT, 0)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     // Empty, not NULL: NULL would look at the environment.
     set(CURLOPT_PROXY, configuration.proxy.map { String($0.origin.text.dropLast()) } ?? "")
@@ -242,6 +244,17 @@ final class Transfer {
   }
 
   // MARK: The end
+
+  /// Makes the transfer ready to be sent once more if a kept connection turned out to be closed: nothing of an answer
+  /// came. libcurl does so itself, but not where it finds out while it sends.
+  func restart(after code: CURLcode) -> Bool {
+    let isLost = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING
+    guard isLost, !wasRestarted, headerBytes == 0, lk_curl_get_long(handle, CURLINFO_NUM_CONNECTS) == 0 else {
+      return false
+    }
+    (wasRestarted, sent) = (true, 0)
+    return lk_curl_set_long(handle, CURLOPT_FRESH_CONNECT, 1) == CURLE_OK
+  }
 
   /// What came of it.
   func finish(_ code: CURLcode) -> TransferLoop.Reply {
