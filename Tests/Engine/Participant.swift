@@ -90,7 +90,7 @@ struct Participant {
     _ request: DatabaseRequest, _ household: HouseholdState, _ now: Int64
   ) throws -> DatabaseReply {
     switch request {
-    case .load: return .loaded(belief: belief, own: log)
+    case .load: return .loaded(belief: belief, own: log ?? newLog(1))
     case .apply(let groups, let origin, let author):
       applied += groups.flatMap(\.payloads)
       belief.authors[origin] = author
@@ -103,7 +103,7 @@ struct Participant {
     case .acknowledge(let item):
       outbox.removeAll { $0.id == item.id }
       return .acknowledged(rows: 1)
-    case .renew: return .loaded(belief: belief, own: nil)
+    case .renew: return .loaded(belief: belief, own: newLog(2))
     case .supersededHeads:
       return .superseded(
         log.map { log in
@@ -113,6 +113,12 @@ struct Participant {
       log?.forget(heads: names.compactMap { HeadName($0)?.counter })
       return .done
     }
+  }
+
+  private func newLog(_ incarnation: UInt64) -> OwnLog {
+    OwnLog(
+      household: epoch.household, epoch: epoch.epoch, zone: zone,
+      origin: Origin(device: keys.id, incarnation: Incarnation(incarnation)))
   }
 
   private mutating func seal(_ rosterHeads: [EntryHash], _ now: Int64) throws {
