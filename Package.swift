@@ -21,6 +21,7 @@ let package = Package(
     .library(name: "Latchkey", targets: ["Latchkey"]),
     .library(name: "LatchkeyStorage", targets: ["LatchkeyStorage"]),
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
+    .library(name: "LatchkeyS3", targets: ["LatchkeyS3"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
     .executable(name: "latchkey-simulation", targets: ["LatchkeySimulation"]),
@@ -54,6 +55,7 @@ let package = Package(
     room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
     room("LatchkeyFolder", "Adapters/Folder", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room("LatchkeyHTTP", "Adapters/HTTP", ["LatchkeyStorage", "LatchkeyEncoding", "CLatchkeyCurl"]),
+    room("LatchkeyS3", "Adapters/S3", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "CLatchkeySodium"]),
     room("LatchkeyConformance", "Adapters/Conformance", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room(
       "Latchkey", "Sources/Latchkey",
@@ -64,7 +66,8 @@ let package = Package(
     .executableTarget(
       name: "LatchkeyCommand",
       dependencies: [
-        "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys", "LatchkeyRecords",
+        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys",
+        "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
@@ -96,6 +99,19 @@ let package = Package(
     room("LatchkeyScriptedServer", "Tests/ScriptedServer", []),
     claims(
       "HTTPTests", "Tests/HTTP", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyScriptedServer"]),
+    claims(
+      "S3Tests", "Tests/S3",
+      [
+        "LatchkeyS3", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
+        "LatchkeyScriptedServer",
+      ]),
+    // On servers that `scripts/test servers` starts.
+    claims(
+      "RealServersTests", "Tests/RealServers",
+      [
+        "LatchkeyS3", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
+        "LatchkeyScriptedServer",
+      ]),
     claims(
       "LatchkeyTests", "Tests/Latchkey",
       [

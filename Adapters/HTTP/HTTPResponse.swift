@@ -25,6 +25,12 @@ public struct HTTPResponse: Sendable {
     return Int(text)
   }
 
+  /// Whether the answer says where its body ends. Where it does not, the end of the connection is all there is, and a
+  /// body that was cut short looks whole.
+  public var isDelimited: Bool {
+    headers["Content-Length"] != nil || headers["Transfer-Encoding"]?.lowercased().contains("chunked") == true
+  }
+
   /// How long the server asks to be left alone: `Retry-After` as seconds or as a date.
   ///
   /// - Parameter now: seconds since 1970 by the server's clock, if ``date`` tells it, else by ours.

@@ -23,6 +23,7 @@ final class Transfer {
   /// The header is complete: further fields are trailers, which nobody asked for.
   private var isInBody = false
   private var body: [UInt8] = []
+  private var wasRestarted = false
   /// Why a callback stopped the transfer.
   private var refusal: HTTPError.Cause?
   private var headerList: UnsafeMutablePointer<curl_slist>?
@@ -45,7 +46,7 @@ final class Transfer {
   }
 
   /// Whether any byte of the request has left.
-  var hasSent: Bool { lk_curl_get_long(handle, CURLINFO_REQUEST_SIZE) > 0 }
+  var hasSent: Bool { wasRestarted || lk_curl_get_long(handle, CURLINFO_REQUEST_SIZE) > 0 }
 
   /// Sets every option that any request sets, since the handle may have served another.
   func prepare(_ configuration: HTTPConfiguration) -> HTTPError? {
@@ -66,6 +67,7 @@ final class Transfer {
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_BUFFERSIZE, 128 << 10)
     set(CURLOPT_FORBID_REUSE, 0)
+    set(CURLOPT_FRESH_CONNECT, 0)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     // Empty, not NULL: NULL would look at the environment.
     set(CURLOPT_PROXY, configuration.proxy.map { String($0.origin.text.dropLast()) } ?? "")
@@ -243,9 +245,24 @@ final class Transfer {
 
   // MARK: The end
 
+  /// Makes the transfer ready to be sent once more if a kept connection turned out to be closed: nothing of an answer
+  /// came. libcurl does so itself, but not where it finds out while it sends.
+  func restart(after code: CURLcode) -> Bool {
+    let isLost = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING
+    guard isLost, !wasRestarted, headerBytes == 0, lk_curl_get_long(handle, CURLINFO_NUM_CONNECTS) == 0 else {
+      return false
+    }
+    (wasRestarted, sent) = (true, 0)
+    return lk_curl_set_long(handle, CURLOPT_FRESH_CONNECT, 1) == CURLE_OK
+  }
+
   /// What came of it.
   func finish(_ code: CURLcode) -> TransferLoop.Reply {
     if code == CURLE_OK {
+      // A connection that ends in the middle of the header is no error to libcurl. To a write it would be a success.
+      guard isInBody else {
+        return .failure(HTTPError(.connectionLost, mayHaveArrived: hasSent, detail: "the header breaks off"))
+      }
       let status = lk_curl_get_long(handle, CURLINFO_RESPONSE_CODE)
       return .success(HTTPResponse(status: status, headers: headers, body: body))
     }
@@ -255,6 +272,13 @@ final class Transfer {
     return .failure(HTTPError(cause(code, said), mayHaveArrived: hasSent, detail: detail))
   }
 
+  /// Whether a failed handshake is one that the peers could not agree on. libcurl has the same code for a line that broke
+  /// meanwhile, which is worth another try: only its words tell.
+  private static func isRefusal(_ said: String) -> Bool {
+    if said.contains("unexpected eof") || said.contains("SYSCALL") { return false }
+    return ["SSL routines", "alert", "version", "cipher", "certificate", "protocol"].contains { said.contains($0) }
+  }
+
   private func cause(_ code: CURLcode, _ said: String) -> HTTPError.Cause {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .unresolvedHost
@@ -262,8 +286,10 @@ final class Transfer {
     case CURLE_OPERATION_TIMEDOUT: .stalled
     case CURLE_PARTIAL_FILE: .truncated
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: .untrustedCertificate
-    // OpenSSL reports a peer that hangs up in the handshake like one that cannot agree on a cipher.
-    case CURLE_SSL_CONNECT_ERROR: said.contains("SYSCALL") || said.contains("reset") ? .connectionLost : .tls
+    // TLS 1.3: a server that wants a certificate says so after the handshake.
+    case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
+      said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca")) ? .tls : .connectionLost
+    case CURLE_SSL_CONNECT_ERROR: Self.isRefusal(said) ? .tls : .connectionLost
     case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_URL_MALFORMAT,
       CURLE_BAD_FUNCTION_ARGUMENT, CURLE_NOT_BUILT_IN, CURLE_FAILED_INIT:
       .configuration

@@ -60,6 +60,10 @@ struct Transfers {
       // The message is gone once the handle is removed.
       let code = message.pointee.data.result
       let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+      if transfer.restart(after: code) {
+        curl_multi_remove_handle(multi, handle)
+        if curl_multi_add_handle(multi, handle) == CURLM_OK { continue }
+      }
       let reply = transfer.finish(code)
       curl_multi_remove_handle(multi, handle)
       running[transfer.id] = nil

@@ -296,7 +296,12 @@ public struct XMLReader {
 
   /// Whatever cannot end a name; names are compared, not judged.
   private static func isNameByte(_ byte: UInt8) -> Bool {
-    !isSpace(byte) && !"<>/=\"'&;!?".utf8.contains(byte)
+    switch byte {
+    case 9, 10, 13, 32: false
+    // < > / = " ' & ; ! ?
+    case 60, 62, 47, 61, 34, 39, 38, 59, 33, 63: false
+    default: true
+    }
   }
 }
 

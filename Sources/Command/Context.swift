@@ -1,5 +1,6 @@
 import Latchkey
 import LatchkeyFolder
+import LatchkeyS3
 import LatchkeyStorage
 
 /// What a verb works with besides its arguments.
@@ -16,6 +17,7 @@ struct Context: Sendable {
     self.terminal = terminal
     var stores = StoreRegistry()
     stores.registerFolders()
+    stores.registerS3()
     library = Home(directory: home.state, stores: stores)
   }
 

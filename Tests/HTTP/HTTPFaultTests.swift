@@ -29,8 +29,12 @@ struct HTTPFaultTests {
       #expect(error?.storageError(.put, nil, changes: true).effect == .unknown)
       #expect(error?.storageError(.get, nil).effect == .notApplied)
     }
-    let halfHeader = await failure { _ in .raw(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8), .reset) }
-    #expect(halfHeader?.cause == .connectionLost)
+    // libcurl takes a header that breaks off for an answer without a body.
+    for part in ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 204 No Content\r\nETag: x\r\n"] {
+      let error = await failure(body: [1]) { _ in .raw(Array(part.utf8), .close) }
+      #expect(error?.cause == .connectionLost, "\(part)")
+      #expect(error?.mayHaveArrived == true)
+    }
   }
 
   @Test("an upload that is reset half-way is a lost connection")

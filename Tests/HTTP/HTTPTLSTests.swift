@@ -40,7 +40,7 @@ struct HTTPTLSTests {
     var configuration = HTTPConfiguration()
     configuration.caFile = server.file("ca.pem")
     let without = try await failure(configuration, url)
-    #expect(without.map { [.tls, .connectionLost].contains($0.cause) } == true)
+    #expect(without?.cause == .tls)
     configuration.clientCertificateFile = server.file("client.pem")
     configuration.clientKeyFile = server.file("client.key")
     #expect(try await HTTPClient(configuration).send(HTTPRequest("GET", url)).status == 200)
@@ -54,6 +54,24 @@ struct HTTPTLSTests {
     #expect(error.map { [.tls, .connectionLost].contains($0.cause) } == true)
     #expect(error?.mayHaveArrived == false)
     #expect(server.requests.isEmpty)
+  }
+
+  @Test("a line that breaks during the handshake is a lost connection, to be tried again, wherever it breaks")
+  func brokenHandshake() async throws {
+    let server = try TLSServer()
+    var configuration = HTTPConfiguration()
+    configuration.caFile = server.file("ca.pem")
+    var lost = 0
+    for seed in 0..<60 as Range<UInt64> {
+      // A handshake has some 2000 bytes.
+      let line = try FaultyLine(to: server.port, seed: seed, allowance: 2000)
+      let url = HTTPURL(isSecure: true, host: "127.0.0.1", port: line.port)
+      do throws(HTTPError) { _ = try await HTTPClient(configuration).send(HTTPRequest("GET", url)) } catch {
+        #expect(error.storageError(.get, nil).isRetryable, "seed \(seed): \(error)")
+        lost += 1
+      }
+    }
+    #expect(lost > 20)
   }
 
   private func failure(_ configuration: HTTPConfiguration, _ url: HTTPURL) async throws -> HTTPError? {

@@ -32,7 +32,7 @@ indirect enum JSON {
 private struct Vectors {
   static let files: [String: @Sendable () throws -> JSON] = [
     "identity.json": identity, "epochs.json": epochs, "envelopes.json": envelopes, "roster.json": roster,
-    "invites.json": invites,
+    "invites.json": invites, "next.json": nextVectors, "words.json": wordVectors,
   ]
 
   static func identity() throws -> JSON {
@@ -325,13 +325,15 @@ struct FrozenVectorTests {
   }
 }
 
+func readVectors(_ name: String) throws -> [String: Any] {
+  let value = try JSONSerialization.jsonObject(with: Data(contentsOf: vectorFile(name)))
+  return try #require(value as? [String: Any])
+}
+
 /// What is frozen is read as a stranger would: from the file alone.
 @Suite("Frozen vectors, read from their files")
 struct ReadVectorTests {
-  private func read(_ name: String) throws -> [String: Any] {
-    let value = try JSONSerialization.jsonObject(with: Data(contentsOf: vectorFile(name)))
-    return try #require(value as? [String: Any])
-  }
+  private func read(_ name: String) throws -> [String: Any] { try readVectors(name) }
   private func list(_ value: Any?) throws -> [[String: Any]] { try #require(value as? [[String: Any]]) }
   private func text(_ value: Any?) throws -> String { try #require(value as? String) }
   private func bytes(_ value: Any?) throws -> [UInt8] { try #require(unhex(try text(value))) }

@@ -70,9 +70,8 @@ public final class ScriptedServer: Sendable {
   public typealias Handler = @Sendable (Request) -> Reply
 
   public let port: Int
-  private let listener: Int32
+  private let listener: Listener
   private let state = Mutex(State())
-  private let open = OpenConnections()
 
   private struct State {
     var requests: [Request] = []
@@ -82,67 +81,27 @@ public final class ScriptedServer: Sendable {
     var answersExpect = true
   }
 
-  public struct Failure: Error, CustomStringConvertible {
-    public let description: String
-  }
-
   /// - Parameter handler: called once for every complete request, on the connection's thread.
   public init(_ handler: @escaping Handler) throws {
-    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    guard listener >= 0 else { throw Failure(description: "socket: \(errno)") }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    let isBound = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
-    }
-    guard isBound == 0, listen(listener, 64) == 0 else {
-      let code = errno
-      close(listener)
-      throw Failure(description: "bind or listen: \(code)")
-    }
-    var length = size
-    _ = withUnsafeMutablePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &length) }
-    }
-    port = Int(UInt16(bigEndian: address.sin_port))
-    self.listener = listener
-    // The threads hold the server weakly: it ends when the test is done with it. Each closes its own descriptor, so
-    // that nobody shuts down a number that is somebody else's by then.
-    let open = open
-    Thread.detachNewThread { [weak self] in
-      while true {
-        let connection = accept(listener, nil, nil)
-        guard connection >= 0 else { break }
-        guard
-          let number = self?.state.withLock({ (state) -> Int in
-            state.connections += 1
-            return state.connections
-          }), open.add(connection)
-        else {
-          close(connection)
-          break
-        }
-        var on: Int32 = 1
-        setsockopt(connection, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
-        Thread.detachNewThread { [weak self] in
-          var wire = Wire(descriptor: connection)
-          while let request = self?.receive(&wire, number) {
-            self?.state.withLock { $0.requests.append(request) }
-            guard wire.send(handler(request), method: request.method) else { break }
-          }
-          open.close(connection)
-        }
+    listener = try Listener()
+    port = listener.port
+    // The threads hold the server weakly: it ends when the test is done with it.
+    listener.run { [weak self] connection in
+      guard
+        let number = self?.state.withLock({ (state) -> Int in
+          state.connections += 1
+          return state.connections
+        })
+      else { return }
+      var wire = Wire(descriptor: connection)
+      while let request = self?.receive(&wire, number) {
+        self?.state.withLock { $0.requests.append(request) }
+        guard wire.send(handler(request), method: request.method) else { break }
       }
-      close(listener)
     }
   }
 
-  deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
-    open.shutDown()
-  }
+  deinit { listener.end() }
 
   public var url: String { "http://127.0.0.1:\(port)" }
   public var requests: [Request] { state.withLock { $0.requests } }
@@ -177,28 +136,6 @@ public final class ScriptedServer: Sendable {
     guard let body = wire.readBody(length) else { return nil }
     return Request(
       method: String(words[0]), target: String(words[1]), headers: headers, body: body, connection: number)
-  }
-}
-
-/// The connections of a server that have not ended.
-private final class OpenConnections: Sendable {
-  private let descriptors = Mutex<Set<Int32>?>([])
-
-  /// - Returns: false once the server has ended.
-  func add(_ connection: Int32) -> Bool { descriptors.withLock { $0?.insert(connection) != nil } }
-
-  func close(_ connection: Int32) {
-    descriptors.withLock {
-      $0?.remove(connection)
-      Glibc.close(connection)
-    }
-  }
-
-  func shutDown() {
-    descriptors.withLock { open in
-      for connection in open ?? [] { shutdown(connection, Int32(SHUT_RDWR)) }
-      open = nil
-    }
   }
 }
 
@@ -262,17 +199,7 @@ private struct Wire {
   }
 
   @discardableResult
-  func write(_ bytes: [UInt8]) -> Bool {
-    var sent = 0
-    while sent < bytes.count {
-      let count = bytes[sent...].withUnsafeBytes {
-        Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-      }
-      guard count > 0 else { return false }
-      sent += count
-    }
-    return true
-  }
+  func write(_ bytes: [UInt8]) -> Bool { sendAll(bytes[...], to: descriptor) }
 
   /// - Returns: whether the connection goes on.
   @discardableResult
@@ -281,8 +208,7 @@ private struct Wire {
     case .keep: return true
     case .close: return false
     case .reset:
-      var linger = linger(l_onoff: 1, l_linger: 0)
-      setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
+      resetOnClose(descriptor)
       return false
     case .stall:
       // Until the client hangs up.

@@ -292,6 +292,86 @@ def log():
     assert fields[:7] == [1, household, household, zone, device, incarnation, 1] and fields[10:12] == [3, previous]
 
 
+def key_box(key, epoch, outer, nonce):
+    under = h(32, "former", epoch, key=outer)
+    return buffers(
+        sodium.crypto_aead_xchacha20poly1305_ietf_encrypt, [48], None, key, ctypes.c_ulonglong(32), epoch,
+        ctypes.c_ulonglong(32), None, nonce, under)[0]
+
+
+def next_epoch():
+    file = load("next.json")
+    key = unhex(file["key"])
+    for name in ("rotation", "removal"):
+        made = file[name]
+        version, kind, parents, form, commitment, recipients, formers, removals, roles, confirmed, store = whole(
+            unhex(made["payload"]))
+        assert (version, kind, form) == (1, 11, 0) and parents == [unhex(p) for p in made["parents"]]
+        assert commitment == h(32, "commitment", parents, key=key) == unhex(made["commitment"])
+        assert recipients == [
+            [r["kind"], unhex(r["id"]), seal(key, unhex(r["box_public"]))] for r in made["recipients"]]
+        assert formers == [
+            [unhex(f["epoch"]), unhex(f["nonce"]), key_box(unhex(f["key"]), unhex(f["epoch"]), key, unhex(f["nonce"]))]
+            for f in made["formers"]]
+        assert bool(removals) == (name == "removal") and roles == [] and confirmed == []
+        for items in (recipients, formers, removals):
+            assert items == sorted(items)
+    closing = whole(unhex(file["closing"]))
+    assert closing[3:] == [1, bytes(32), [], [], [], [], [], None]
+    sealed = file["seal"]
+    assert whole(unhex(sealed["payload"])) == [
+        1, 10, unhex(sealed["device"]), unhex(sealed["epoch"]), seal(key, unhex(sealed["box_public"]))]
+    carried = file["carry_key"]
+    epoch, nonce = unhex(carried["epoch"]), unhex(carried["nonce"])
+    assert whole(unhex(carried["payload"])) == [
+        1, 13, epoch, unhex(carried["outer"]), nonce, key_box(unhex(carried["epoch_key"]), epoch, key, nonce)]
+    assert whole(unhex(file["leave"])) == [1, 8] and whole(unhex(file["deny"])) == [1, 14, unhex(carried["outer"])]
+    genesis = whole(unhex(file["genesis_with_kit"]))
+    assert len(genesis) == 11
+    check_chain(genesis[4] + [genesis[10]])
+
+
+def words():
+    file = load("words.json")
+    with open(os.path.join(HERE, "..", "..", "docs", "words.txt")) as f:
+        listed = f.read().split()
+    assert len(listed) == 2048 and h(32, "word-list", " ".join(listed)).hex() == file["words_hash"]
+
+    def spell(data, count):
+        bits = "".join(f"{byte:08b}" for byte in data)
+        return [listed[int(bits[i * 11:i * 11 + 11], 2)] for i in range(count)]
+
+    def ten(digest):
+        nine = spell(digest, 9)
+        return " ".join(nine + spell(h(16, "words-check", " ".join(nine)), 1))
+
+    heads = [unhex(x) for x in file["heads"]]
+    assert ten(h(32, "words", unhex(file["household"]), heads)) == file["roster_words"]
+    assert ten(h(32, "claim-words", unhex(file["household"]), unhex(file["claim"]))) == file["claim_words"]
+    for entry in file["phrases"]:
+        seed = unhex(entry["seed"])
+        assert " ".join(spell(seed + h(16, "kit-checksum", key=seed)[:1], 24)) == entry["words"]
+    kit = file["kit"]
+
+    def derived(number):
+        return buffers(
+            sodium.crypto_kdf_derive_from_key, [32], ctypes.c_size_t(32), ctypes.c_uint64(number), b"lk1-kit-",
+            unhex(kit["seed"]))[0]
+
+    sign = sign_public(derived(1))
+    box, _ = buffers(sodium.crypto_box_seed_keypair, [32, 32], derived(2))
+    assert (sign.hex(), box.hex(), device_id(sign, box).hex()) == (kit["sign_public"], kit["box_public"], kit["device"])
+    assert base32(h(20, "prefix", ROSTER, key=derived(3))) == kit["prefix"] and derived(4).hex() == kit["blob_key"]
+    blob = unhex(kit["blob"])
+    fields = whole(blob)
+    household = unhex(file["household"])
+    name = sharded("k", h(20, "kit-tag", household, household, key=derived(3)))
+    assert name == kit["blob_name"] and fields == [
+        1, household, household, seal(unhex(kit["epoch_key"]), box), heads, "Smith", True]
+    place = ["k", bytes(32), bytes(32), bytes(16), name]
+    assert envelope(place, derived(4), blob, unhex(kit["blob_nonce"])).hex() == kit["blob_object"]
+
+
 def cbor_again(value):
     if value is None or isinstance(value, bool):
         return {None: b"\xf6", True: b"\xf5", False: b"\xf4"}[value]
@@ -301,6 +381,6 @@ def cbor_again(value):
 
 
 if __name__ == "__main__":
-    for check in (identity, epochs, envelopes, invites, roster, log):
+    for check in (identity, epochs, envelopes, invites, roster, log, next_epoch, words):
         check()
-        print(f"{check.__name__}.json holds")
+        print(f"{check.__name__.replace('_epoch', '')}.json holds")

@@ -23,8 +23,10 @@ struct EpochKnowledge: Sendable {
   private(set) var candidates: [EpochID: [EpochKey]] = [:]
   /// The own seal in it does not open.
   private(set) var unopenable: Set<EpochID> = []
-  /// One of its recipients says that its seal does not open.
-  private(set) var denied: Set<EpochID> = []
+  /// One of its recipients, not its author, says that its seal does not open.
+  private var denied: Set<EpochID> = []
+  /// One of its recipients, not its author, has sealed its key to others, or begun an epoch that follows it.
+  private var affirmed: Set<EpochID> = []
   /// Enough to refute a flawed one, too few to fill memory.
   private static let candidatesPerEpoch = 8
 
@@ -42,4 +44,9 @@ struct EpochKnowledge: Sendable {
   mutating func refuse(_ epoch: EpochID) -> Bool { unopenable.insert(epoch).inserted }
 
   mutating func deny(_ epoch: EpochID) -> Bool { denied.insert(epoch).inserted }
+
+  mutating func affirm(_ epoch: EpochID) -> Bool { affirmed.insert(epoch).inserted }
+
+  /// Believed by those who hold no key of it.
+  func isDenied(_ epoch: EpochID) -> Bool { denied.contains(epoch) && !affirmed.contains(epoch) }
 }

@@ -44,13 +44,21 @@ extension Roster {
   ///   - key: of the new epoch. New and random; for a closing, nil.
   ///   - limits: of devices that go without being named in `change`: those who left, or were brought in by the removed.
   ///   - ring: has walked this roster's entries.
+  ///   - isGraceOver: go on although ends of this view were never proven here, or never sealed to this device: others may
+  ///     know better, so give them time to show it.
   ///   - random: nonces.
-  /// - Throws: why everybody would refuse it.
+  /// - Throws: why everybody would refuse it, or why it would be rash.
   public func next(
     _ change: NextChange, by origin: Origin, key: EpochKey?, ring: EpochRing,
-    limits: (DeviceID) -> [Next.Limit] = { _ in [] }, random: inout some RandomSource
+    limits: (DeviceID) -> [Next.Limit] = { _ in [] }, isGraceOver: Bool = false, random: inout some RandomSource
   ) throws(RosterRefusal) -> Next {
     let parents = whole.heads(household)
+    if !isGraceOver {
+      let unproven = unprovenInTheWay
+      if !unproven.isEmpty { throw .next(.unproven(unproven)) }
+      let sealedOut = parents.filter { ring.keys[$0] == nil && next(of: $0)?.form != .closed }
+      if !sealedOut.isEmpty { throw .next(.sealedOut(sealedOut)) }
+    }
     let made: Next
     if change.closes {
       made = .closing(parents: parents)
@@ -116,23 +124,13 @@ extension Roster {
     }
   }
 
-  /// Keys of epochs that were rightly begun in this view, and of no others: a key whose `Next` is not judged yet may be
-  /// newer than this one.
+  /// Keys of epochs that began among the entries judged here, and of no others: a key whose `Next` is not judged yet may be
+  /// newer than this one. Those of refused `Next`s too: somebody who did not know better may have written there.
   private func formers(_ key: EpochKey, _ ring: EpochRing, _ random: inout some RandomSource) -> [Next.Former] {
-    epochsBegun.compactMap { epoch in
+    ring.keys.keys.filter { graph[$0] != nil }.sorted().compactMap { epoch in
       guard let former = ring.keys[epoch] else { return nil }
       let box = KeyBox(former, of: epoch, under: key, random: &random)
       return Next.Former(epoch: epoch, nonce: box.nonce, box: box.box)
     }
-  }
-
-  /// Epochs with a key whose beginning was right when it was made, ascending: those that count and those that are void.
-  var epochsBegun: [EpochID] {
-    let first = whole.genesis == nil ? [] : [household]
-    let nexts = graph.nodes.indices.compactMap { at -> EpochID? in
-      guard case .next(let succession)? = judged[at]?.change, succession.next.form == .moved else { return nil }
-      return graph.nodes[at].entry.hash
-    }
-    return (first + nexts).sorted()
   }
 }

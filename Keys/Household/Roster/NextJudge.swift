@@ -112,7 +112,7 @@ extension Roster {
       if isSealed { return .flawed(.commitment) }
     }
     if knowledge.unopenable.contains(epoch) { return .flawed(.seal) }
-    return knowledge.denied.contains(epoch) ? .flawed(.denied) : .unproven
+    return knowledge.isDenied(epoch) ? .flawed(.denied) : .unproven
   }
 
   private func boxKey(of recipient: Next.Recipient, in facts: RosterFacts) -> BoxPublicKey? {
@@ -120,6 +120,13 @@ extension Roster {
     case .device, .kit: DeviceID(recipient.id).flatMap { facts.enrolments[$0]?.first?.chain.keys.box }
     case .invite: InviteID(recipient.id).flatMap { facts.recipient($0)?.terms.boxKey }
     }
+  }
+
+  /// Whether somebody may say of a `Next` that its seal does not open: a recipient other than its author.
+  func isWitness(_ device: DeviceID, of epoch: EpochID) -> Bool {
+    guard let at = graph[epoch], let next = next(of: epoch) else { return false }
+    return graph.nodes[at].entry.origin.device != device
+      && next.recipients.contains { $0.kind != .invite && $0.id == device.bytes }
   }
 
   // MARK: Epochs by their ids

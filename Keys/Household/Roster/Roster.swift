@@ -36,7 +36,7 @@ public struct Roster: Sendable {
   /// What is known of the keys that `Next`s hand out, and what follows for each that its author was entitled to.
   private(set) var knowledge: EpochKnowledge
   private(set) var forms: [EpochID: NextForm] = [:]
-  private var newlyDenied: Set<EpochID> = []
+  private var doubtful: Set<EpochID> = []
   /// Whether some entry needs a newer version.
   public private(set) var isNewer = false
 
@@ -68,7 +68,7 @@ public struct Roster: Sendable {
           if let held = waiting[hash], graph.missing(held).isEmpty { ready.append(held) }
         }
       }
-      if !newlyDenied.isEmpty { reconsider(newlyDenied) }
+      if !doubtful.isEmpty { reconsider(doubtful) }
     }
     return verdict(of: entry.hash) ?? .waiting([])
   }
@@ -100,7 +100,6 @@ public struct Roster: Sendable {
             break
           }
         }
-        if case .deny(let epoch) = entry.operation, knowledge.deny(epoch) { newlyDenied.insert(epoch) }
         judgement = found
         verdict = .counts
       case .refused(let reason): verdict = .refused(reason)
@@ -110,12 +109,31 @@ public struct Roster: Sendable {
     if verdict == .newer { isNewer = true }
     verdicts.append(verdict)
     judged.append(judgement)
+    hearTestimony(entry)
     all.formUnion(node.past)
     let evaluation = RosterEvaluation(graph: graph, judged: judged)
     let here = evaluation.facts(before, adding: at, isWhole: true) ?? evaluation.facts(of: node.past)
     whole = wasWhole ? here : evaluation.facts(whole, adding: at, isWhole: false) ?? evaluation.facts(of: all)
     for hash in ancestors { after[hash] = nil }
     after[entry.hash] = here
+  }
+
+  /// What an entry says about the seals in earlier `Next`s. Whether it counts itself is another matter: its author signed it.
+  private mutating func hearTestimony(_ entry: RosterEntry) {
+    let device = entry.origin.device
+    switch entry.operation {
+    case .deny(let epoch):
+      if isWitness(device, of: epoch), knowledge.deny(epoch) { doubtful.insert(epoch) }
+    case .next(let next):
+      for parent in next.parents where isWitness(device, of: parent) && knowledge.affirm(parent) {
+        doubtful.insert(parent)
+      }
+    case .seal(_, let epoch, _):
+      // Nobody hands on a key that it takes for garbage.
+      if isWitness(device, of: epoch), knowledge.affirm(epoch) { doubtful.insert(epoch) }
+    default:
+      return
+    }
   }
 
   /// What a set of entries amounts to, from what is at hand if one of its ends holds all others.
@@ -143,7 +161,7 @@ public struct Roster: Sendable {
 
   /// Brings verdicts in line with what has become known of the keys of these epochs.
   private mutating func reconsider(_ epochs: Set<EpochID>) {
-    // Ends, because what is known only grows: each round past the first needs a denial that is new.
+    // Ends, because what is known only grows: each round past the first needs a testimony that is new.
     var open = epochs
     while !open.isEmpty {
       var isChanged = false
@@ -155,9 +173,9 @@ public struct Roster: Sendable {
         forms[epoch] = form
         if form.isFlawed != former.isFlawed { isChanged = true }
       }
-      newlyDenied = []
+      doubtful = []
       if isChanged { rebuild() }
-      open = newlyDenied
+      open = doubtful
     }
   }
 

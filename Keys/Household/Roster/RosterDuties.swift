@@ -15,6 +15,17 @@ public struct RosterDuties: Sendable {
     case leave([UploadHold])
     /// The current epoch's key was never sealed to this device. Due only after a grace time in which somebody may seal it.
     case sealedOut(EpochID)
+    /// Nobody has shown the keys of these. Due only after a grace time in which somebody may: then this device goes on as if
+    /// they were right, which is what all do who cannot tell.
+    case unproven([EpochID])
+
+    /// Whether others must have had time to settle it first: days, not minutes.
+    public var needsGrace: Bool {
+      switch self {
+      case .join, .leave: false
+      case .sealedOut, .unproven: true
+      }
+    }
   }
 }
 
@@ -33,8 +44,10 @@ extension Roster {
       !whole.leaving.contains(origin.device)
     else { return RosterDuties(operations: [], next: nil) }
     var operations = exposures(by: origin, ring, &random)
-    if forms.values.contains(.unproven) {
-      return RosterDuties(operations: allowed(operations, origin), next: nil)
+    let unproven = unprovenInTheWay
+    if !unproven.isEmpty {
+      return RosterDuties(
+        operations: allowed(operations, origin), next: own >= .member ? .unproven(unproven) : nil)
     }
     let ends = whole.heads(household)
     for end in ends { operations += seals(of: end, ring) }
@@ -109,7 +122,7 @@ extension Roster {
     to current: EpochID, _ ring: EpochRing, _ random: inout some RandomSource
   ) -> [RosterOperation] {
     guard let outer = ring.keys[current] else { return [] }
-    let wanted = Set(epochsBegun.filter { ring.keys[$0] != nil })
+    let wanted = Set(ring.keys.keys.filter { graph[$0] != nil })
     let reached = ring.reach(from: current, wanted: wanted)
     return wanted.subtracting(reached).sorted().compactMap { epoch in
       ring.keys[epoch].map {

@@ -108,6 +108,10 @@ public enum NextRefusal: Hashable, Sendable {
   case former
   /// A recipient says that its seal does not open, and nobody has shown the key.
   case denied
+  /// Only before signing: nobody has shown the keys of these epochs, and a grace time is not over. Ascending.
+  case unproven([EpochID])
+  /// Only before signing: the keys of these epochs were never sealed to this device, and a grace time is not over. Ascending.
+  case sealedOut([EpochID])
 }
 
 /// What became of an entry.

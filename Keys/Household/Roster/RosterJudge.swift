@@ -104,9 +104,7 @@ extension Roster {
       guard isEpoch(epoch, in: author.past), isEpoch(outer, in: author.past) else { throw .unknownEpoch }
       return try counts(.nothing, needs: .reader)
     case .deny(let epoch):
-      guard isEpoch(epoch, in: author.past), let next = self.next(of: epoch),
-        next.recipients.contains(where: { $0.kind != .invite && $0.id == author.origin.device.bytes })
-      else { throw .unknownEpoch }
+      guard isEpoch(epoch, in: author.past), isWitness(author.origin.device, of: epoch) else { throw .unknownEpoch }
       return try counts(.nothing, needs: .reader)
     case .next(let next):
       let (succession, least) = try judge(next, author, own, role, facts)

@@ -117,7 +117,8 @@ public struct RosterState: Hashable, Sendable {
   public let void: [Void]
   /// In the order of epochs.
   public let flawed: [Flawed]
-  /// `Next`s whose key nobody has shown here; taken as right, and nothing is written while there are any. Ascending.
+  /// `Next`s whose key nobody has shown here; taken as right. While the current epoch does not build on them, nothing is
+  /// written. Ascending.
   public let unproven: [EpochID]
   /// `Next`s that were recomputed and are right: keep them, and give them to ``Roster/init(household:evaluating:proven:)``.
   public let proven: Set<EpochID>

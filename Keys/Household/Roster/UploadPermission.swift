@@ -19,7 +19,7 @@ public enum UploadHold: Hashable, Sendable {
   case closed
   /// The key of the current epoch is not at hand: somebody has to seal it.
   case noKey(EpochID)
-  /// It cannot be told yet whether these `Next`s are right, ascending.
+  /// It cannot be told yet whether these `Next`s are right, and the current epoch does not build on them; ascending.
   case unproven([EpochID])
   /// These were given the current key and are removed, on their way out, or never were in; ascending.
   case strangers([DeviceID])
@@ -39,10 +39,21 @@ extension Roster {
     guard let current = whole.current(household) else { return .held(holds + [.incomplete]) }
     if !whole.isIn(device) { holds.append(.notEnrolled) }
     if ring.keys[current] == nil { holds.append(.noKey(current)) }
-    let unproven = forms.keys.filter { forms[$0] == .unproven }.sorted()
+    let unproven = unprovenInTheWay
     if !unproven.isEmpty { holds.append(.unproven(unproven)) }
     holds += dirt(of: current)
     return holds.isEmpty ? .into(current) : .held(holds)
+  }
+
+  /// `Next`s that nobody has proven and on which the current epoch does not build. Whoever began an epoch after one has
+  /// judged it, with its key or, after a grace time, without.
+  var unprovenInTheWay: [EpochID] {
+    let best = whole.best?.source.node
+    return forms.keys.filter { epoch in
+      guard forms[epoch] == .unproven, let at = graph[epoch] else { return false }
+      return best.map { !graph.isBefore(at, $0) } ?? true
+    }
+    .sorted()
   }
 
   /// Why an epoch that could be written to is not fit for it: whom a `Next` has to leave behind.

@@ -118,7 +118,26 @@ enum Topics {
         .terms([
           Term("folder:PATH", "a directory: on a disk, a network share, or kept in step by another program"),
           Term("PATH", "the same, if it is a path (it holds a slash, or the directory exists)"),
+          Term(
+            "s3://BUCKET/PREFIX",
+            "a bucket of Amazon S3, or of a service that speaks its protocol; ?endpoint=URL names the service, &region=R "
+              + "its region"),
         ]),
+        .paragraph("Options of a bucket's URL, after \"?\" and joined by \"&\":"),
+        .terms([
+          Term("endpoint=URL", "the service's address; without it, Amazon's in that region"),
+          Term("region=R", "part of every signature (default: AWS_REGION, the profile's, us-east-1)"),
+          Term("path-style=1", "the bucket's name stands in the path, not in the host's name"),
+          Term("profile=NAME", "the section of the shared credentials file that has the keys"),
+          Term("ca=FILE", "the certificate authorities to trust, in PEM, instead of the system's"),
+          Term("sign-payload=0", "leaves bodies out of signatures; https only"),
+          Term("proxy=URL", "goes through this proxy; the environment's are not looked at"),
+          Term("insecure=1", "allows plain http to another machine"),
+        ]),
+        .paragraph(
+          "Keys never stand in the URL, which invites carry. They come from the profile that the URL names; else from "
+            + "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else from the profile in AWS_PROFILE, or "
+            + "\"default\", of ~/.aws/credentials or ~/.aws/config."),
         .paragraph(
           "A directory that is missing, or was emptied, stops synchronisation with exit code 11. It is never taken for a "
             + "household that deleted everything."),

@@ -15,6 +15,9 @@ enum Environment {
     Term(
       "XDG_STATE_HOME",
       "without LATCHKEY_HOME, identity, keys and state are in latchkey/ under it (default: ~/.local/state)"),
+    Term(
+      "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN",
+      "keys for stores in buckets; \"latchkey help stores\" says which others there are"),
     Term("NO_COLOR", "set to anything: no colours (https://no-color.org)"),
     Term("TERM", "\"dumb\": no colours, no line that is redrawn"),
   ]

@@ -1,0 +1,118 @@
+import Foundation
+import LatchkeyConformance
+import LatchkeyEncoding
+import LatchkeyHTTP
+import LatchkeyS3
+import LatchkeyScriptedServer
+import LatchkeyStorage
+import Testing
+
+/// Stores on servers that `scripts/test servers` has started: their URLs, one a line, in `LATCHKEY_TEST_STORES`.
+private let urls = (ProcessInfo.processInfo.environment["LATCHKEY_TEST_STORES"] ?? "")
+  .split(separator: "\n").map(String.init)
+
+@Suite("real servers", .enabled(if: !urls.isEmpty), .serialized)
+struct RealServerTests {
+  private func open(_ url: String, _ mode: OpenMode = .existing) async throws -> any ObjectStore {
+    var stores = StoreRegistry()
+    stores.registerS3()
+    return try await stores.open(stores.locator(url, relativeTo: ""), mode)
+  }
+
+  @Test("the adapter keeps the contract through two connections", arguments: urls)
+  func conformance(url: String) async throws {
+    let first = try await open(url, .create)
+    print("\n\(url)\n\(try await first.probe())")
+    let report = await runConformance(ConformanceFactory { try await open(url) })
+    print(report)
+    #expect(report.passed, "\(url)")
+    // What it wrote is gone, trial objects included.
+    #expect(try await first.listAll().isEmpty)
+  }
+
+  @Test(
+    "over a line that breaks all the time everything arrives, once and whole",
+    arguments: urls.filter { $0.hasPrefix("s3:") })
+  func faultyLine(url: String) async throws {
+    var configuration = try S3Configuration(Locator(parsing: url, relativeTo: ""))
+    configuration.prefix += "/line"
+    let straight = configuration
+    let direct = try await S3Store.open(straight, credentials: keys, .create)
+    // The certificate covers the address, whatever the port.
+    let line = try FaultyLine(to: try #require(configuration.endpoint.port), seed: 20_261_130, stalls: true)
+    configuration.endpoint.port = line.port
+    configuration.http.stallTimeout = .seconds(1)
+    let policy = RetryPolicy(maximumAttempts: 100, base: .milliseconds(5), cap: .milliseconds(50))
+    let broken = configuration
+    let store = try await retrying(policy) { () async throws(StorageError) in
+      RetryingStore(try await S3Store.open(broken, credentials: keys), policy: policy)
+    }
+
+    let sizes = (0..<120).map { $0 % 10 == 0 ? 700_000 : ($0 * 7919) % 60_000 }
+    let names = try sizes.indices.map { try #require(ObjectName("w/\($0)")) }
+    func content(_ index: Int) -> [UInt8] { (0..<sizes[index]).map { UInt8(truncatingIfNeeded: $0 &* (index + 1)) } }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for start in 0..<4 {
+        group.addTask {
+          for index in stride(from: start, to: names.count, by: 4) {
+            try await store.put(names[index], content(index))
+            #expect(try await store.get(names[index]) == content(index))
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await store.listAll(pageSize: 50).map(\.name) == names.sorted())
+    for index in names.indices { #expect(try await direct.get(names[index]) == content(index)) }
+    for name in names { try await store.delete(name) }
+    #expect(try await direct.listAll().isEmpty)
+    print("\(line.faults) of \(line.connections) connections broke")
+    #expect(line.faults > 20)
+  }
+
+  @Test(
+    "each mistake in keys, bucket and certificate has its own message", arguments: urls.filter { $0.hasPrefix("s3:") })
+  func mistakes(url: String) async throws {
+    let configuration = try S3Configuration(Locator(parsing: url, relativeTo: ""))
+    _ = try await S3Store.open(configuration, credentials: keys, .create)
+    let good = try keys()
+    func refusal(_ configuration: S3Configuration, _ credentials: S3Credentials? = nil) async -> StorageError? {
+      await #expect(throws: StorageError.self) {
+        _ = try await S3Store.open(configuration, credentials: { () throws(StorageError) in credentials ?? good })
+      }
+    }
+    let secret = "hunter2hunter2"
+    var errors = [
+      await refusal(configuration, S3Credentials(accessKey: good.accessKey, secretKey: secret)),
+      await refusal(configuration, S3Credentials(accessKey: "NOBODY", secretKey: secret)),
+    ]
+    #expect(errors.allSatisfy { $0?.cause == .unauthorized })
+    var missing = configuration
+    missing.bucket = "no-such-bucket-here"
+    errors.append(await refusal(missing))
+    #expect(errors.last??.cause == .storeMissing)
+    if configuration.endpoint.isSecure {
+      var untrusting = configuration
+      untrusting.http.caFile = nil
+      errors.append(await refusal(untrusting))
+      #expect(errors.last??.cause == .tls)
+    }
+    let texts = errors.compactMap { $0.map { "\($0)" } }
+    for text in texts { #expect(!text.contains(secret) && !text.contains(good.secretKey)) }
+    #expect(Set(texts).count == errors.count)
+    print(texts.joined(separator: "\n"))
+  }
+
+  private let keys: S3CredentialSource = { () throws(StorageError) in try AWSEnvironment().credentials(profile: nil) }
+
+  private func retrying<T: Sendable>(
+    _ policy: RetryPolicy, _ body: () async throws(StorageError) -> T
+  ) async throws -> T {
+    for attempt in 1... {
+      do { return try await body() } catch {
+        guard error.isRetryable, attempt < policy.maximumAttempts else { throw error }
+      }
+    }
+    throw StorageError(.unavailable, .open)
+  }
+}
