@@ -17,6 +17,8 @@ final class Device {
   var drift = 0
   /// The app's file, in memory; the app and Latchkey use it through one connection. Nil until there is one.
   var connection: Connection?
+  /// Whether that file has all of the app's tables.
+  var hasTables = false
   /// Once attached.
   var replica: Replica?
   /// What is kept beside the keyring, as of the last time that it was kept.

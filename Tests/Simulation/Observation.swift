@@ -11,36 +11,36 @@ extension World {
   /// Checks that exactly the app's changes were published, and takes them into the oracle.
   ///
   /// - Parameter before: what the tables said before the transaction.
-  func observe(_ device: Device, before: Meaning, _ reply: DatabaseReply) throws {
+  func observe(_ device: Device, before: Snapshot, _ reply: DatabaseReply, _ performer: DatabasePerformer) throws {
     let connection = try database(of: device)
     try readOutbox(device, connection)
-    try checkProgress(device)
+    try checkProgress(device, performer)
     if case .sealed(_, _, more: true) = reply {
       marks[.partialPasses] += 1
+      try device.baseline.follow(from: before, to: Snapshot(connection))
     } else {
-      // Tables that a description just made will be looked through in the next pass.
-      if case .sealed(_, released: 0, _) = reply, try !isDrained(connection) {
+      guard try hasEmptyLogs(connection) else {
         throw Violation(.capture, "\(device.name): changes are left, and the pass says there are none")
       }
-      if let difference = device.baseline.meaning().difference(from: before) {
+      if let difference = try device.baseline.meaning().difference(from: before.meaning()) {
         throw Violation(.capture, "\(device.name): published and written differ: \(difference)")
       }
       let snapshot = try Snapshot(connection)
       device.baseline = try Baseline(snapshot)
       try countSituations(device, connection, snapshot)
     }
-    trace.note(bytes: try Array(Snapshot(connection).meaning().text.utf8))
   }
 
-  /// Whether everything captured has been stamped.
-  func isDrained(_ connection: Connection) throws -> Bool {
-    for row in try connection.rows("SELECT id, scan FROM lk_table") {
-      guard let id = row[0].integer else { continue }
-      if row[1] != .null { return false }
-      if try connection.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'lk_log\(id)'") == 0 { continue }
-      if try connection.integer("SELECT count(*) FROM lk_log\(id)") != 0 { return false }
+  private func hasEmptyLogs(_ connection: Connection) throws -> Bool {
+    for row in try connection.rows("SELECT name FROM sqlite_schema WHERE name GLOB 'lk_log*'") {
+      if try connection.integer("SELECT count(*) FROM \(row[0].string ?? "")") != 0 { return false }
     }
     return true
+  }
+
+  /// Whether everything captured has been stamped, and no table is still to be looked through.
+  func isDrained(_ connection: Connection) throws -> Bool {
+    try hasEmptyLogs(connection) && connection.integer("SELECT count(*) FROM lk_table WHERE scan IS NOT NULL") == 0
   }
 
   private func readOutbox(_ device: Device, _ connection: Connection) throws {
@@ -55,6 +55,7 @@ extension World {
           entry.payload(body), origin: body.origin, hlc: stamp.hlc, tie: body.group.tie)
         for change in payload.changes {
           let publication = try Publication(change, own: stamp)
+          if trace.isVerbose { print("  \(publication)") }
           try device.baseline.publish(publication)
           try oracle.add(publication, &marks)
         }
@@ -63,8 +64,7 @@ extension World {
   }
 
   /// Clock, own sequence and what was accepted of others only rise.
-  private func checkProgress(_ device: Device) throws {
-    let performer = try performer(device)
+  private func checkProgress(_ device: Device, _ performer: DatabasePerformer) throws {
     let clock = performer.replica.lastClock.rawValue
     guard clock >= device.seen.clock else { throw Violation(.monotony, "\(device.name): the clock fell") }
     device.seen.clock = clock

@@ -3,9 +3,16 @@ import LatchkeyRecords
 import LatchkeySQLite
 
 /// A column's value in the checks: plain, or the record that it refers to.
-enum Field: Hashable {
+enum Field: Hashable, CustomStringConvertible {
   case plain(SQLiteValue)
   case record(RecordName)
+
+  var description: String {
+    switch self {
+    case .plain(let value): show(value)
+    case .record(let name): "→\(name.short)"
+    }
+  }
 
   init(_ value: Value) throws {
     switch value {
@@ -54,6 +61,15 @@ struct Publication {
   }
 }
 
+extension Publication: CustomStringConvertible {
+  var description: String {
+    let columns = AppSchema.tables[table].columns
+    let fields = cells.sorted { $0.key < $1.key }.map { "\(columns[$0.key].name)=\($0.value)" }
+    let kind = born ? "insert" : deleted ? "delete" : "edit"
+    return "\(kind) \(AppSchema.tables[table].name) \(record.short) at \(stamp) \(fields.joined(separator: " "))"
+  }
+}
+
 /// What all acknowledged work amounts to: a plain fold over everything that was published, independent of the code that
 /// merges and shows. (That what is published is what the app did is checked where it is published: ``Baseline``.)
 struct Oracle {
@@ -68,11 +84,9 @@ struct Oracle {
   }
 
   private(set) var records: [RecordName: Record] = [:]
-  private(set) var newest: Int64 = 0
 
   mutating func add(_ publication: Publication, _ marks: inout Marks) throws {
     let stamp = publication.stamp
-    newest = max(newest, stamp.hlc.milliseconds)
     var record = records[publication.record] ?? Record(table: publication.table)
     guard record.table == publication.table else { throw Violation(.capture, "one record in two tables") }
     if publication.born {
@@ -211,6 +225,35 @@ struct Baseline {
     rows[publication.record] = row
   }
 
+  /// Takes in what Latchkey itself changed in the tables while the app's other changes are still to be published: rows
+  /// that became free to be shown, rows that gave way, references that are shown otherwise.
+  mutating func follow(from before: Snapshot, to after: Snapshot) throws {
+    var keys: [[SQLiteValue: RecordName]] = []
+    for (index, table) in AppSchema.tables.enumerated() {
+      var known: [SQLiteValue: RecordName] = [:]
+      for row in after.tables[index] ?? [] where table.key.count == 1 { known[row.values[table.key[0]]] = row.record }
+      keys.append(known)
+    }
+    for (index, table) in AppSchema.tables.enumerated() {
+      var former: [SQLiteValue: Snapshot.Row] = [:]
+      for row in before.tables[index] ?? [] { former[row.values[table.uid]] = row }
+      for row in after.tables[index] ?? [] {
+        let old = former.removeValue(forKey: row.values[table.uid])
+        guard let record = row.record, old?.values != row.values else { continue }
+        var fields = rows[record]?.fields ?? [Field](repeating: .plain(.null), count: table.columns.count)
+        for (column, declared) in table.columns.enumerated() where old?.values[column] != row.values[column] {
+          let value = row.values[column]
+          fields[column] = .plain(value)
+          if let reference = declared.reference, !value.isNull, let target = keys[reference.table][value] {
+            fields[column] = .record(target)
+          }
+        }
+        rows[record] = (index, fields)
+      }
+      for row in former.values { if let record = row.record { rows[record] = nil } }
+    }
+  }
+
   /// What is shown of another device's row is compared by record.
   func difference(from shown: [RecordName: (table: Int, fields: [Field])]) -> String? {
     for (record, row) in rows.sorted(by: { $0.key < $1.key }) {
@@ -232,12 +275,7 @@ struct Baseline {
   }
 
   private func words(_ fields: [Field]) -> String {
-    fields.map {
-      switch $0 {
-      case .plain(let value): show(value)
-      case .record(let name): "→\(name.short)"
-      }
-    }.joined(separator: "|")
+    fields.map(\.description).joined(separator: "|")
   }
 
   /// What the rows say, in the form in which a snapshot says it. A reference to what is gone says nothing.

@@ -12,19 +12,23 @@ struct Runner {
     let first = run(Omissions(), isVerbose: isVerbose)
     marks.add(first.marks)
     if let violation = first.violation { return violation }
-    let second = run(Omissions(), isVerbose: false)
+    if isVerbose { print("second run") }
+    let second = run(Omissions(), isChecking: false, isVerbose: isVerbose)
     if second.trace != first.trace || second.violation != nil {
       return Violation(.determinism, "two runs differ: an order leaks into what is written")
     }
     return nil
   }
 
-  private func run(_ omissions: Omissions, isVerbose: Bool) -> (violation: Violation?, trace: UInt64, marks: Marks) {
+  private func run(_ omissions: Omissions, isChecking: Bool = true, isVerbose: Bool) -> (
+    violation: Violation?, trace: UInt64, marks: Marks
+  ) {
     do {
-      let world = try World(seed: seed, omissions: omissions, clocks: clocks, isVerbose: isVerbose)
+      let world = try World(
+        seed: seed, omissions: omissions, clocks: clocks, isChecking: isChecking, isVerbose: isVerbose)
       do {
         try world.run()
-        return (nil, world.trace.hash, world.marks)
+        return (nil, world.signature ?? 0, world.marks)
       } catch let violation as Violation {
         return (violation, world.trace.hash, world.marks)
       } catch {

@@ -11,6 +11,8 @@ struct SimulationCommand {
   private var bug: String?
   private var isVerbose = false
   private var shrinks = false
+  /// Whether to go on after a failure.
+  private var runsAll = false
   private var problem: String?
 
   /// From how many seeds on every situation must have been reached.
@@ -37,6 +39,7 @@ struct SimulationCommand {
         bug = name
       case "--verbose": isVerbose = true
       case "--shrink": shrinks = true
+      case "--all": runsAll = true
       default: throw Usage(message: "unknown argument \(argument)")
       }
     }
@@ -60,7 +63,8 @@ struct SimulationCommand {
     if let problem {
       print("latchkey-simulation: \(problem)", to: &standardError)
       print(
-        "usage: latchkey-simulation --seeds N [--seed S] [--bug NAME] [--verbose] [--shrink]", to: &standardError)
+        "usage: latchkey-simulation --seeds N [--seed S] [--bug NAME] [--verbose] [--shrink] [--all]",
+        to: &standardError)
       return 64
     }
     let clocks = (0..<4).compactMap { _ in VirtualClock(milliseconds: 0) }
@@ -70,17 +74,26 @@ struct SimulationCommand {
     }
     var marks = Marks()
     let start = ContinuousClock.now
+    var failures: [String] = []
     for offset in 0..<UInt64(seeds) {
       let seed = first &+ offset
       let runner = Runner(seed: seed, clocks: clocks)
-      if let violation = runner.runTwice(isVerbose: isVerbose, &marks) {
-        if shrinks { print(runner.shrink(violation)) }
+      guard let violation = runner.runTwice(isVerbose: isVerbose, &marks) else { continue }
+      if shrinks { print(runner.shrink(violation)) }
+      let planted = bug.map { " --bug \($0)" } ?? ""
+      failures.append(
+        "seed \(seed) failed: \(violation.invariant.rawValue): \(violation.detail); reproduce: scripts/simulate --seed \(seed) --seeds 1\(planted)"
+      )
+      if !runsAll {
         print("\(offset) seeds held before.")
-        print(
-          "seed \(seed) failed: \(violation.invariant.rawValue): \(violation.detail); reproduce: scripts/simulate --seed \(seed) --seeds 1\(bug.map { " --bug \($0)" } ?? "")"
-        )
-        return 1
+        break
       }
+    }
+    if let last = failures.last {
+      if failures.count > 1 { print(failures.dropLast().joined(separator: "\n")) }
+      if runsAll { print("\(failures.count) of \(seeds) seeds failed.") }
+      print(last)
+      return 1
     }
     let elapsed = start.duration(to: .now)
     let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18

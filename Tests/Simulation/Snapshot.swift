@@ -95,6 +95,7 @@ struct Meaning: Equatable {
   /// The first difference in words; nil if there is none.
   func difference(from other: Meaning) -> String? {
     if isAmbiguous || other.isAmbiguous { return "one unique value stands in two rows" }
+    if rows == other.rows { return nil }
     for (index, table) in AppSchema.tables.enumerated() {
       for (uid, fields) in rows[index].sorted(by: { "\($0.key)" < "\($1.key)" }) {
         guard let others = other.rows[index][uid] else { return "\(table.name) \(show(uid)) is in the first only" }

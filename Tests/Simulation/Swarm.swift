@@ -31,8 +31,8 @@ struct Swarm {
   /// - Parameter isCalm: without faults.
   init(seed: UInt64, isCalm: Bool) {
     var random = Stream(seed, "swarm")
-    devices = random.pick(weighted: [(2, 5), (3, 4), (4, 2)]) ?? 2
-    steps = 60 + random.below(220)
+    devices = random.pick(weighted: [(2, 6), (3, 3), (4, 1)]) ?? 2
+    steps = 24 + random.below(80)
     let optional = AppOperation.allCases.filter { $0 != .insert && $0 != .update }
     operations = [.insert, .insert, .update] + optional.filter { _ in random.chance(50) }
     keys = 2 + random.below(8)
