@@ -14,22 +14,29 @@ public struct EpochRing: Sendable {
   public private(set) var unopenable: Set<EpochID> = []
   /// Keys that came under an epoch's name and do not fit it: they prove a `Next` wrong.
   private var strays: [EpochID: [EpochKey]] = [:]
+  /// Of those, the ones that a seal for a key at hand opened to.
+  private var sealedToMe: [EpochID: EpochKey] = [:]
   private var devices: [DeviceID: BoxKey] = [:]
   private var invites: [InviteID: BoxKey] = [:]
   /// Keys whose epoch's beginning has not been seen.
   private var loose: [EpochID: [EpochKey]] = [:]
   private var beginnings: [EpochID: Beginning] = [:]
-  /// Outer epoch → boxes that open with its key.
+  /// Outer epoch → boxes that open with its key; and inner epoch → boxes with its key.
   private var boxes: [EpochID: [Inner]] = [:]
+  private var outers: [EpochID: [Outer]] = [:]
   private var seen: Set<EntryHash> = []
-  private static let looseKeysPerEpoch = 8
 
   private struct Beginning: Sendable {
     let parents: [EpochID]
     let commitment: Hash32
   }
 
-  private struct Inner: Hashable, Sendable {
+  private struct Inner: Sendable {
+    let epoch: EpochID
+    let box: KeyBox
+  }
+
+  private struct Outer: Sendable {
     let epoch: EpochID
     let box: KeyBox
   }
@@ -91,58 +98,51 @@ public struct EpochRing: Sendable {
       return
     }
     found(key, of: epoch)
-    if isOwn && keys[epoch] != key { unopenable.insert(epoch) }
+    if isOwn && keys[epoch] != key {
+      unopenable.insert(epoch)
+      sealedToMe[epoch] = key
+    }
   }
 
   private mutating func begin(_ epoch: EpochID, _ beginning: Beginning) {
     beginnings[epoch] = beginning
     for key in loose.removeValue(forKey: epoch) ?? [] { found(key, of: epoch) }
+    for outer in outers[epoch] ?? [] {
+      if let key = keys[outer.epoch], let inner = outer.box.open(epoch, under: key) { found(inner, of: epoch) }
+    }
   }
 
   private mutating func wait(_ inner: Inner, for outer: EpochID) {
     boxes[outer, default: []].append(inner)
-    if let key = keys[outer] { open(inner, key) }
-    for key in strays[outer] ?? [] { open(inner, key) }
+    outers[inner.epoch, default: []].append(Outer(epoch: outer, box: inner.box))
+    if keys[inner.epoch] == nil, let key = keys[outer], let opened = inner.box.open(inner.epoch, under: key) {
+      found(opened, of: inner.epoch)
+    }
   }
 
-  private mutating func open(_ inner: Inner, _ outer: EpochKey) {
-    if keys[inner.epoch] == nil, let key = inner.box.open(inner.epoch, under: outer) { found(key, of: inner.epoch) }
-  }
-
-  /// Walks on from a key: breadth first, so that a chain of thousands needs no deep stack.
+  /// Walks on from a key, without recursion: a chain of thousands needs no deep stack.
   private mutating func found(_ key: EpochKey, of epoch: EpochID) {
     var open = [(key, epoch)]
     while let (key, epoch) = open.popLast() {
       guard keys[epoch] == nil else { continue }
       guard let beginning = beginnings[epoch] else {
-        keep(key, of: epoch, in: &loose)
+        if loose[epoch]?.contains(key) != true { loose[epoch, default: []].append(key) }
         continue
       }
-      if key.commitment(parents: beginning.parents) == beginning.commitment {
-        keys[epoch] = key
-      } else if !keep(key, of: epoch, in: &strays) {
+      guard key.commitment(parents: beginning.parents) == beginning.commitment else {
+        if strays[epoch]?.contains(key) != true { strays[epoch, default: []].append(key) }
         continue
       }
+      keys[epoch] = key
       for inner in boxes[epoch] ?? [] where keys[inner.epoch] == nil {
         if let next = inner.box.open(inner.epoch, under: key) { open.append((next, inner.epoch)) }
       }
     }
   }
 
-  /// Whether it was new.
-  @discardableResult
-  private func keep(_ key: EpochKey, of epoch: EpochID, in list: inout [EpochID: [EpochKey]]) -> Bool {
-    var known = list[epoch] ?? []
-    guard !known.contains(key), known.count < Self.looseKeysPerEpoch else { return false }
-    known.append(key)
-    list[epoch] = known
-    return true
-  }
-
-  /// Every key with the epoch it came for, fitting or not, in the order of epochs.
-  var candidates: [(EpochID, EpochKey)] {
-    keys.keys.sorted().compactMap { epoch in keys[epoch].map { (epoch, $0) } }
-      + strays.keys.sorted().flatMap { epoch in (strays[epoch] ?? []).map { (epoch, $0) } }
+  /// Keys that came for an epoch and do not fit it.
+  var strayKeys: [(EpochID, EpochKey)] {
+    strays.keys.sorted().flatMap { epoch in (strays[epoch] ?? []).map { (epoch, $0) } }
   }
 
   /// What an epoch's key makes: names and zone keys.
@@ -150,9 +150,9 @@ public struct EpochRing: Sendable {
     keys[epoch].map { EpochKeys(household: household, epoch: epoch, key: $0) }
   }
 
-  /// A key that an epoch's seal opened to and that is not the one it commits to, if there is one: shown to others, it proves
+  /// A key that a seal for a key at hand opened to and that is not the one it commits to, if there is one: shown to others, it proves
   /// the `Next` wrong.
-  public func stray(of epoch: EpochID) -> EpochKey? { strays[epoch]?.first }
+  public func stray(of epoch: EpochID) -> EpochKey? { sealedToMe[epoch] }
 
   /// Which of the `wanted` epochs' keys follow from this one's alone, itself included.
   func reach(from epoch: EpochID, wanted: Set<EpochID>) -> Set<EpochID> {

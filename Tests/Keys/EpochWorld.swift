@@ -13,8 +13,8 @@ struct EpochWorld {
     mutating func hear(_ entries: some Sequence<RosterEntry>) {
       let list = Array(entries)
       ring.walk(list)
-      for entry in list { roster.add(entry) }
       roster.learn(from: ring)
+      for entry in list { roster.add(entry) }
     }
 
     var state: RosterState { roster.state }

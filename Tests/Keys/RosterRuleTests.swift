@@ -403,6 +403,38 @@ struct RosterRuleTests {
     #expect(world[phone].state.unproven.isEmpty && world[phone].state == world[world.ana].state)
   }
 
+  @Test("keys that somebody makes up for an epoch hide neither its right key nor the proof that it is flawed")
+  func madeUpKeys() throws {
+    var world = try EpochWorld("made up")
+    let ben = try world.join("Ben", as: .owner)
+    let base = try #require(world[ben].state.currentEpoch)
+    let outer = try #require(world[ben].ring.keys[base])
+    let phone = try world.add("phone", of: world.ana, isTold: false)
+    let splitMade = world.forgeNext(by: ben) { next, _ in next.with(commitment: .zero) }
+    let split = try #require(splitMade)
+    // Before anybody can show the key that its seals hold, Ben shows others for it and for the next epoch.
+    func flood(_ epoch: EpochID) {
+      for _ in 0..<30 {
+        let box = KeyBox(EpochKey(&world.random), of: epoch, under: outer, random: &world.random)
+        world.force(.carryKey(epoch, under: base, box), by: ben)
+      }
+    }
+    flood(split.hash)
+    world.tellAll()
+    #expect(world[phone].state.unproven == [split.hash], "made-up keys prove nothing")
+    try world.settleDown([world.ana, phone])
+    #expect(world[phone].state.unproven.isEmpty && world[phone].state == world[world.ana].state)
+    let tablet = try world.add("tablet", of: phone, isTold: false)
+    let next = try world.next(by: world.ana)
+    world.tell(ben, world.written)
+    flood(next.hash)
+    world.tell(tablet, world.written.reversed())
+    #expect(world[tablet].ring.keys[next.hash] == nil)
+    _ = world.sync(world.ana)
+    world.tell(tablet, world.written.reversed())
+    #expect(world[tablet].ring.keys[next.hash] == world[world.ana].ring.keys[next.hash] && world[tablet].holds.isEmpty)
+  }
+
   @Test(
     "a Next of which no seal opens: its recipients say so, and the others believe them until somebody shows the key")
   func unopenableEverywhere() throws {

@@ -19,25 +19,33 @@ enum NextForm: Hashable, Sendable {
 struct EpochKnowledge: Sendable {
   /// Found well-formed before, by this device.
   let trusted: Set<EpochID>
-  /// Keys that came under an epoch's name; at most one of them fits its commitment.
-  private(set) var candidates: [EpochID: [EpochKey]] = [:]
+  /// Keys said to be an epoch's; whether one fits is for its commitment to say.
+  private(set) var keys: [EpochID: EpochKey] = [:]
+  /// Keys that came for an epoch and do not fit it: one that its `Next` seals proves that `Next` wrong.
+  private(set) var strays: [EpochID: [EpochKey]] = [:]
   /// The own seal in it does not open.
   private(set) var unopenable: Set<EpochID> = []
   /// One of its recipients, not its author, says that its seal does not open.
   private var denied: Set<EpochID> = []
   /// One of its recipients, not its author, has sealed its key to others, or begun an epoch that follows it.
   private var affirmed: Set<EpochID> = []
-  /// Enough to refute a flawed one, too few to fill memory.
-  private static let candidatesPerEpoch = 8
+  /// Enough for every witness, too few to keep a reader busy.
+  private static let straysPerEpoch = 1024
 
   init(trusted: Set<EpochID>) { self.trusted = trusted }
 
   /// Whether that was new.
   mutating func learn(_ key: EpochKey, of epoch: EpochID) -> Bool {
-    var list = candidates[epoch] ?? []
-    guard !list.contains(key), list.count < Self.candidatesPerEpoch else { return false }
-    list.append(key)
-    candidates[epoch] = list
+    if keys[epoch] == key { return false }
+    keys[epoch] = key
+    return true
+  }
+
+  /// Whether that was new.
+  mutating func learn(stray key: EpochKey, of epoch: EpochID) -> Bool {
+    let list = strays[epoch] ?? []
+    guard !list.contains(key), list.count < Self.straysPerEpoch else { return false }
+    strays[epoch, default: []].append(key)
     return true
   }
 

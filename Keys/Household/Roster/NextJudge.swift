@@ -101,11 +101,11 @@ extension Roster {
   /// What is known of a `Next` that its author was entitled to.
   func form(of next: Next, _ epoch: EpochID, in facts: RosterFacts) -> NextForm {
     if next.form == .closed || knowledge.trusted.contains(epoch) { return .wellFormed }
-    for key in knowledge.candidates[epoch] ?? [] {
-      if key.commitment(parents: next.parents) == next.commitment {
-        return flaw(of: next, key: key, in: facts).map { .flawed($0) } ?? .wellFormed
-      }
-      // A key that is sealed in it and is not the one it commits to.
+    if let key = knowledge.keys[epoch], key.commitment(parents: next.parents) == next.commitment {
+      return flaw(of: next, key: key, in: facts).map { .flawed($0) } ?? .wellFormed
+    }
+    // A key that is sealed in it and is not the one it commits to.
+    for key in knowledge.strays[epoch] ?? [] where key.commitment(parents: next.parents) != next.commitment {
       let isSealed = next.recipients.contains { recipient in
         boxKey(of: recipient, in: facts).map { key.seal(to: $0) == recipient.seal } ?? false
       }
@@ -155,7 +155,7 @@ extension Roster {
 
   /// An epoch's key, if it was learnt.
   func key(of epoch: EpochID) -> EpochKey? {
-    knowledge.candidates[epoch]?.first { isKey($0, of: epoch) }
+    knowledge.keys[epoch].flatMap { isKey($0, of: epoch) ? $0 : nil }
   }
 }
 

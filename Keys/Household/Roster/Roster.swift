@@ -179,16 +179,23 @@ public struct Roster: Sendable {
     }
   }
 
-  /// An epoch's key, wherever it came from. What it proves about the `Next` that began the epoch is drawn from it; a key
-  /// that does not belong there proves nothing.
+  /// An epoch's key, wherever it came from; best before the entries. What it proves about the `Next` that began the epoch is
+  /// drawn from it; a key that does not belong there proves nothing, unless that `Next` seals it.
   public mutating func learn(_ key: EpochKey, of epoch: EpochID) {
-    if knowledge.learn(key, of: epoch) { reconsider([epoch]) }
+    let isNew =
+      graph[epoch] == nil || isKey(key, of: epoch)
+      ? knowledge.learn(key, of: epoch) : knowledge.learn(stray: key, of: epoch)
+    if isNew { reconsider([epoch]) }
   }
 
-  /// What walking the epochs has brought: keys, and seals for this device that do not open.
+  /// What walking the epochs has brought: keys, and seals for this device that do not open. Best before the entries: then
+  /// each `Next` is judged once.
   public mutating func learn(from ring: EpochRing) {
     var new: Set<EpochID> = []
-    for (epoch, key) in ring.candidates where knowledge.learn(key, of: epoch) { new.insert(epoch) }
+    for epoch in ring.keys.keys.sorted() {
+      if let key = ring.keys[epoch], knowledge.learn(key, of: epoch) { new.insert(epoch) }
+    }
+    for (epoch, key) in ring.strayKeys where knowledge.learn(stray: key, of: epoch) { new.insert(epoch) }
     for epoch in ring.unopenable where knowledge.refuse(epoch) { new.insert(epoch) }
     if !new.isEmpty { reconsider(new) }
   }

@@ -77,31 +77,32 @@ extension Roster {
   private func exposures(
     by origin: Origin, _ ring: EpochRing, _ random: inout some RandomSource
   ) -> [RosterOperation] {
-    let (carried, denied) = shown
-    return forms.keys.sorted().compactMap { epoch in
-      guard forms[epoch]?.isFlawed == true, !carried.contains(epoch), let next = next(of: epoch) else { return nil }
-      if let key = ring.keys[epoch] ?? ring.stray(of: epoch) {
-        guard let parent = next.parents.first(where: { ring.keys[$0] != nil }), let outer = ring.keys[parent] else {
-          return nil
-        }
-        return .carryKey(epoch, under: parent, KeyBox(key, of: epoch, under: outer, random: &random))
+    forms.keys.sorted().compactMap { epoch in
+      guard forms[epoch]?.isFlawed == true, let next = next(of: epoch) else { return nil }
+      guard let key = ring.keys[epoch] ?? ring.stray(of: epoch) else {
+        return ring.unopenable.contains(epoch) && !isDenied(epoch) ? .deny(epoch) : nil
       }
-      return ring.unopenable.contains(epoch) && !denied.contains(epoch) ? .deny(epoch) : nil
+      guard !isShown(key, of: epoch, ring), let parent = next.parents.first(where: { ring.keys[$0] != nil }),
+        let outer = ring.keys[parent]
+      else { return nil }
+      return .carryKey(epoch, under: parent, KeyBox(key, of: epoch, under: outer, random: &random))
     }
   }
 
-  /// Epochs whose keys were carried, and those that were denied.
-  private var shown: (carried: Set<EpochID>, denied: Set<EpochID>) {
-    var carried: Set<EpochID> = []
-    var denied: Set<EpochID> = []
-    for at in graph.nodes.indices where judged[at] != nil {
-      switch graph.nodes[at].entry.operation {
-      case .carryKey(let epoch, _, _): carried.insert(epoch)
-      case .deny(let epoch): denied.insert(epoch)
-      default: continue
-      }
+  /// Whether somebody has carried this very key: others may have carried what proves nothing.
+  private func isShown(_ key: EpochKey, of epoch: EpochID, _ ring: EpochRing) -> Bool {
+    graph.nodes.indices.contains { at in
+      guard judged[at] != nil, case .carryKey(epoch, let under, let box) = graph.nodes[at].entry.operation,
+        let outer = ring.keys[under]
+      else { return false }
+      return box.open(epoch, under: outer) == key
     }
-    return (carried, denied)
+  }
+
+  private func isDenied(_ epoch: EpochID) -> Bool {
+    graph.nodes.indices.contains { at in
+      judged[at] != nil && graph.nodes[at].entry.operation == .deny(epoch)
+    }
   }
 
   /// For devices that were enrolled beside a `Next`, and so are not among its recipients.
