@@ -91,7 +91,7 @@ struct ZoneExchange {
     case (.listing(let keys), .listed(let names)):
       let prefix = keys.prefix(zone)
       let below = names.compactMap { $0.below(prefix) }
-      if keys.epoch != self.keys.epoch { probed.append(keys.epoch) }
+      if keys.epoch != self.keys.epoch, belief.needsProbe(keys.epoch, now: now) { probed.append(keys.epoch) }
       let reader = reader(keys)
       report.findings += reader.rollbacks(among: below, belief: belief)
       let heads = reader.newHeads(among: below, belief: belief, own: own)

@@ -67,13 +67,23 @@ public struct Belief: Equatable, Sendable {
   /// In milliseconds.
   public static let day: Int64 = 86_400_000
 
-  /// Whether an epoch that was left should be looked through now: at once, then daily for thirty days (format §7).
+  /// How long an epoch that was left is looked through each time: somebody may have written there meanwhile, or begun another one after it.
+  static let hour: Int64 = 3_600_000
+
+  /// Whether an epoch that was left should be looked through now: for an hour each time, then daily for thirty days (format §7).
   public func isDue(_ epoch: EpochID, now: Int64) -> Bool {
     guard let probe = probes[epoch] else { return true }
-    return now - probe.last >= Self.day && now - probe.first <= 30 * Self.day
+    // A clock that was set back must not keep this device from looking.
+    return now - probe.first <= Self.hour || now - probe.last >= Self.day && now - probe.first <= 30 * Self.day
+  }
+
+  /// Whether ``probed(_:now:)`` would change what is kept.
+  public func needsProbe(_ epoch: EpochID, now: Int64) -> Bool {
+    probes[epoch].map { now - $0.last > Self.hour } ?? true
   }
 
   public mutating func probed(_ epoch: EpochID, now: Int64) {
+    guard needsProbe(epoch, now: now) else { return }
     probes[epoch] = Probe(first: probes[epoch]?.first ?? now, last: now)
   }
 
