@@ -49,7 +49,7 @@ let package = Package(
     room("LatchkeyEngine", "Sources/Engine", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog"]),
 
     // Rooms that touch the world.
-    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys"]),
+    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys", "CLatchkeySodium"]),
     room("LatchkeySQLite", "Sources/SQLite", ["CLatchkeySQLite"]),
     room("LatchkeyTables", "Sources/Tables", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeySQLite"]),
     room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
@@ -67,7 +67,7 @@ let package = Package(
       name: "LatchkeyCommand",
       dependencies: [
         "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys",
-        "LatchkeyRecords",
+        "LatchkeyKeyring", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
