@@ -183,7 +183,7 @@ extension Replica {
     for table in tables.sorted(by: { $0.wire < $1.wire }) {
       try forEachRow(table) { row in
         guard row.state.isLive else { return }
-        try body(table.wire, row.name, row.state.cells.filter { $0.value != .missing }.map { ($0.column, $0.value) })
+        try body(table.wire, row.name, row.state.cells.filter { !$0.value.isMissing }.map { ($0.column, $0.value) })
       }
     }
   }

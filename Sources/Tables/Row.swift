@@ -57,10 +57,15 @@ final class Row {
   var born: Stamp? { state.newestBorn }
   var record: RecordID { RecordID(table: table.id, name: name) }
 
+  /// Whether there are values that a column of the table should show and this file does not have.
+  func lacksShownValue(in state: RecordState) -> Bool {
+    state.cells.contains { $0.value.isMissing && table.indexByNumber[table.number(of: $0.column)] != nil }
+  }
+
   /// Says what a cell's value is where the table shows another.
   func keep(_ value: Value, at column: SyncedColumn) {
     kept[column.number] = value
-    guard let entry = state[.cell(column.name)], entry.value != .cell(value) else { return }
+    guard let entry = state[.cell(column.wire)], entry.value != .cell(value) else { return }
     state = RecordState(
       state.registers.map { $0.register == entry.register ? RegisterEntry($0.register, $0.stamp, .cell(value)) : $0 })
   }
@@ -276,5 +281,20 @@ extension [UInt8] {
 
   mutating func append(word value: UInt64) {
     for shift in stride(from: 56, through: 0, by: -8) { append(UInt8(truncatingIfNeeded: value >> UInt64(shift))) }
+  }
+}
+
+extension RegisterEntry {
+  /// Whether this file no longer has its value.
+  var isMissing: Bool {
+    if case .cell(let value) = value { value.isMissing } else { false }
+  }
+}
+
+extension RecordState {
+  /// Without those values that this file does not have and the other state brings.
+  func recovering(from other: RecordState) -> RecordState {
+    guard registers.contains(where: \.isMissing) else { return self }
+    return RecordState(registers.filter { !($0.isMissing && other[$0.register]?.stamp == $0.stamp) })
   }
 }

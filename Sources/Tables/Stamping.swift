@@ -510,7 +510,7 @@ struct StampPass {
       if table.keyIsLocal, column.isKey {
         // The key is this device's own affair; what travels is the first device's, as a hint.
         if before != hash {
-          if row.kept[column.number] == nil, row.state.cell(column.name) != nil,
+          if row.kept[column.number] == nil, row.state.cell(column.wire) != nil,
             let former = row.id.flatMap({ formerKeys[$0] })
           {
             row.keep(Value(former), at: column)
@@ -524,8 +524,8 @@ struct StampPass {
       if before == hash, row.targets[column.number] == nil, !raw.isNull {
         // A plain value stays one, unless the rules now say where it points; what a number means, only the device knows
         // that wrote it.
-        guard newReferences[table.id]?.contains(column.name) == true,
-          row.state[.cell(column.name)]?.stamp.origin.device == replica.zoneBinding.origin.device
+        guard newReferences[table.id]?.contains(column.wire) == true,
+          row.state[.cell(column.wire)]?.stamp.origin.device == replica.zoneBinding.origin.device
         else { continue }
         let value = try replica.translate(column, raw)
         guard case .reference = value else { continue }
@@ -566,7 +566,15 @@ struct StampPass {
           continue
         }
       }
-      if before == nil, row.state.cell(column.name) != nil {
+      if before == nil, let lost = row.kept[column.number]?.lostFingerprint, FieldHash(value).value == lost {
+        // The column was away and is as it was.
+        row.keep(value, at: column)
+        row.kept[column.number] = nil
+        note(row, column, hash, value)
+        isShownOtherwise = true
+        continue
+      }
+      if before == nil, row.state.cell(column.wire) != nil {
         // The column is new here and its value came before it: what the migration wrote gives way.
         note(row, column, hash, value)
         isShownOtherwise = true
@@ -674,7 +682,7 @@ struct StampPass {
       for cell in change.cells {
         out.append(
           (
-            .cell(change.row.table.columns[cell.index].name), .cell(cell.value),
+            .cell(change.row.table.columns[cell.index].wire), .cell(cell.value),
             cell.isFilledIn ? .filledIn(born) : .own
           ))
       }
