@@ -1,4 +1,4 @@
-public import LatchkeyEncoding
+internal import LatchkeyEncoding
 
 extension Value {
   /// Eight bytes that stand for the value in a record's hash (format §9), so that a device that no longer has a value

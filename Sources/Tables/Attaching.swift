@@ -278,7 +278,8 @@ extension Replica {
           [SQLiteValue("lk_i\(table.id)")])?[0].string
       else { continue }
       guard
-        let former = try connection.first("SELECT name FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0].string,
+        let former = try connection.first("SELECT name FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0]
+          .string,
         !sameBytes(former, now)
       else { continue }
       try connection.run("UPDATE main.lk_table SET name = ? WHERE id = ?", [SQLiteValue(now), .integer(table.id)])

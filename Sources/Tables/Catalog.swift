@@ -54,7 +54,8 @@ extension Replica {
       }
       columns.append(
         SyncedColumn(
-          name: column.name, wire: wire, number: number, affinity: column.affinity, collation: Collation(name: column.collation),
+          name: column.name, wire: wire, number: number, affinity: column.affinity,
+          collation: Collation(name: column.collation),
           isRequired: column.isNotNull || column.keyPosition > 0, isKey: column.keyPosition > 0, defaultValue: value))
     }
     let table = SyncedTable(

@@ -60,7 +60,8 @@ struct ParentKeeper {
       guard let (row, before, _, _) = lost[name] else { continue }
       builder.add(
         table: row.table.wire, record: row.name,
-        [(.born, .life(nil), .own)] + before.cells.filter { !$0.value.isMissing }.map { (.cell($0.column), .cell($0.value), .own) },
+        [(.born, .life(nil), .own)]
+          + before.cells.filter { !$0.value.isMissing }.map { (.cell($0.column), .cell($0.value), .own) },
         compress: row.table.compress)
     }
     let tie = try emit(PendingGroup(hlc: hlc, parts: builder.finish()))
@@ -71,7 +72,8 @@ struct ParentKeeper {
       row.state = row.state.merging(
         RecordState(
           [RegisterEntry(.born, own, .life(nil))]
-            + before.cells.filter { !$0.value.isMissing }.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) }))
+            + before.cells.filter { !$0.value.isMissing }.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) })
+      )
       return "\(row.table.name) \(key.map(describe).joined(separator: ", "))"
     }
   }

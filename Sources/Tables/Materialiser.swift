@@ -286,6 +286,7 @@ final class Materialiser {
       return
     }
     guard table.shape != nil else { return try park(row, .noTable) }
+    if row.parking == .keyless { return try park(row, .keyless) }
     if row.key == nil, row.lacksShownValue(in: row.state) { return try park(row, .lost) }
     if let key = row.key {
       row.reservedKey = key

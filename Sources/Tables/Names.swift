@@ -56,7 +56,8 @@ extension Replica {
       let candidates = known.indices.filter { sameBytes(now?[$0] ?? known[$0].name, column) }
       // A dropped column's name stays in the list, and another may have been given that name since.
       let moved = candidates.filter { !sameBytes(known[$0].name, column) }
-      guard let index = candidates.count > 1 && moved.count == 1 ? moved[0] : candidates.count == 1 ? candidates[0] : nil
+      guard
+        let index = candidates.count > 1 && moved.count == 1 ? moved[0] : candidates.count == 1 ? candidates[0] : nil
       else {
         unknown.append(column)
         continue

@@ -183,7 +183,8 @@ extension Replica {
     do {
       for sql in statements { try connection.execute(sql) }
       let made = try connection.shape(of: note.shape.name)
-      if let made, SchemaNote(wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, rules: note.rules).encoded
+      if let made,
+        SchemaNote(wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, rules: note.rules).encoded
           == note.encoded
       {
         try connection.run("RELEASE lk_make")

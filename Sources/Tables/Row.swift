@@ -89,6 +89,8 @@ enum Parking: Equatable {
   case tooLarge
   /// The app threw the table's rows away with the table: their values are in the store only.
   case lost
+  /// The app made its key NULL here, so that it cannot be told from other rows.
+  case keyless
 
   var kind: Int64 {
     switch self {
@@ -100,13 +102,14 @@ enum Parking: Equatable {
     case .newerValue: 6
     case .tooLarge: 7
     case .lost: 8
+    case .keyless: 9
     }
   }
 
   var target: RecordName? {
     switch self {
     case .waiting(let target), .parentDeleted(let target), .unique(let target): target
-    case .refused, .noTable, .newerValue, .tooLarge, .lost: nil
+    case .refused, .noTable, .newerValue, .tooLarge, .lost, .keyless: nil
     }
   }
 
@@ -120,6 +123,7 @@ enum Parking: Equatable {
     case (6, _): self = .newerValue
     case (7, _): self = .tooLarge
     case (8, _): self = .lost
+    case (9, _): self = .keyless
     default: return nil
     }
   }

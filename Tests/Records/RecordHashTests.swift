@@ -72,7 +72,8 @@ struct FingerprintTests {
   @Test("values of different kinds or bytes have different ones; none is zero")
   func kinds() {
     let values: [Value] = [
-      .integer(0), .real(0), .real(-0.0), .text(""), .blob([]), .text("4"), .blob(Array("4".utf8)), .integer(4), .real(4),
+      .integer(0), .real(0), .real(-0.0), .text(""), .blob([]), .text("4"), .blob(Array("4".utf8)), .integer(4),
+      .real(4),
       .reference(record(1)), .blob(record(1).bytes), .together([.integer(4)]), .text([0xff]), .blob([0xff]),
     ]
     #expect(Set(values.map(\.fingerprint)).count == values.count)

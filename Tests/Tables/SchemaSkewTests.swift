@@ -9,7 +9,9 @@ private let base = "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT);"
 /// Devices whose apps are of different versions, each migrating on its own day.
 @Suite("The schema differs between devices")
 struct SchemaSkewTests {
-  private func devices(_ count: UInt64, _ script: String = base, _ rows: String = "INSERT INTO t VALUES (1, 'a1', 'b1')")
+  private func devices(
+    _ count: UInt64, _ script: String = base, _ rows: String = "INSERT INTO t VALUES (1, 'a1', 'b1')"
+  )
     throws -> [Device]
   {
     let all = try (1...count).map { try Device($0, script) }
@@ -99,7 +101,9 @@ struct SchemaSkewTests {
     let b = try Device(joining: 2)
     try a.app("INSERT INTO p VALUES (5, 'five'); INSERT INTO c VALUES (1, 5, 'only a')")
     try settle(a, b)
-    try b.app("ALTER TABLE c RENAME COLUMN p TO parent; ALTER TABLE c RENAME COLUMN mine TO own; ALTER TABLE p RENAME TO parents")
+    try b.app(
+      "ALTER TABLE c RENAME COLUMN p TO parent; ALTER TABLE c RENAME COLUMN mine TO own; ALTER TABLE p RENAME TO parents"
+    )
     try b.app("INSERT INTO parents VALUES (6, 'six'); INSERT INTO c(id, parent, own) VALUES (2, 6, 'only b')")
     try settle(a, b)
     #expect(try a.rows("SELECT p.x, c.mine FROM c JOIN p ON p.id = c.p ORDER BY c.id") == ["five|only a", "six|NULL"])
@@ -113,7 +117,9 @@ struct SchemaSkewTests {
     try expectQuiet([a, b])
   }
 
-  @Test("a column dropped on one device: its values stay elsewhere, and both hold the same records", arguments: [false, true])
+  @Test(
+    "a column dropped on one device: its values stay elsewhere, and both hold the same records",
+    arguments: [false, true])
   func drop(joins: Bool) throws {
     let all = try joins ? joined(3) : devices(3)
     let (a, b) = (all[0], all[1])
@@ -153,7 +159,8 @@ struct SchemaSkewTests {
     try settle(all)
     try a.app("ALTER TABLE t ADD COLUMN b TEXT; UPDATE t SET b = 'b1'")
     try settle(all)
-    #expect(try a.replica.explain(table: "t", key: [.integer(1)])?.fields.first { $0.column == "b" }?.value == .text("b1"))
+    #expect(
+      try a.replica.explain(table: "t", key: [.integer(1)])?.fields.first { $0.column == "b" }?.value == .text("b1"))
     try b.app("UPDATE t SET b = 'b3'")
     try settle(all)
     #expect(try a.row("SELECT b FROM t") == "b3")
