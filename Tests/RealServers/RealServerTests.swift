@@ -1,29 +1,17 @@
-import Foundation
 import LatchkeyConformance
 import LatchkeyEncoding
-import LatchkeyHTTP
 import LatchkeyS3
 import LatchkeyScriptedServer
 import LatchkeyStorage
 import Testing
 
-/// Stores on servers that `scripts/test servers` has started: their URLs, one a line, in `LATCHKEY_TEST_STORES`.
-private let urls = (ProcessInfo.processInfo.environment["LATCHKEY_TEST_STORES"] ?? "")
-  .split(separator: "\n").map(String.init)
-
-@Suite("real servers", .enabled(if: !urls.isEmpty), .serialized)
+@Suite("real servers", .enabled(if: !RealServers.urls.isEmpty), .serialized)
 struct RealServerTests {
-  private func open(_ url: String, _ mode: OpenMode = .existing) async throws -> any ObjectStore {
-    var stores = StoreRegistry()
-    stores.registerS3()
-    return try await stores.open(stores.locator(url, relativeTo: ""), mode)
-  }
-
-  @Test("the adapter keeps the contract through two connections", arguments: urls)
+  @Test("the adapter keeps the contract through two connections", arguments: RealServers.urls)
   func conformance(url: String) async throws {
-    let first = try await open(url, .create)
+    let first = try await RealServers.open(url, .create)
     print("\n\(url)\n\(try await first.probe())")
-    let report = await runConformance(ConformanceFactory { try await open(url) })
+    let report = await runConformance(ConformanceFactory { try await RealServers.open(url) })
     print(report)
     #expect(report.passed, "\(url)")
     // What it wrote is gone, trial objects included.
@@ -32,7 +20,7 @@ struct RealServerTests {
 
   @Test(
     "over a line that breaks all the time everything arrives, once and whole",
-    arguments: urls.filter { $0.hasPrefix("s3:") })
+    arguments: RealServers.s3)
   func faultyLine(url: String) async throws {
     var configuration = try S3Configuration(Locator(parsing: url, relativeTo: ""))
     configuration.prefix += "/line"
@@ -44,7 +32,7 @@ struct RealServerTests {
     configuration.http.stallTimeout = .seconds(1)
     let policy = RetryPolicy(maximumAttempts: 100, base: .milliseconds(5), cap: .milliseconds(50))
     let broken = configuration
-    let store = try await retrying(policy) { () async throws(StorageError) in
+    let store = try await RealServers.retrying(policy) { () async throws(StorageError) in
       RetryingStore(try await S3Store.open(broken, credentials: keys), policy: policy)
     }
 
@@ -70,8 +58,7 @@ struct RealServerTests {
     #expect(line.faults > 20)
   }
 
-  @Test(
-    "each mistake in keys, bucket and certificate has its own message", arguments: urls.filter { $0.hasPrefix("s3:") })
+  @Test("each mistake in keys, bucket and certificate has its own message", arguments: RealServers.s3)
   func mistakes(url: String) async throws {
     let configuration = try S3Configuration(Locator(parsing: url, relativeTo: ""))
     _ = try await S3Store.open(configuration, credentials: keys, .create)
@@ -104,15 +91,4 @@ struct RealServerTests {
   }
 
   private let keys: S3CredentialSource = { () throws(StorageError) in try AWSEnvironment().credentials(profile: nil) }
-
-  private func retrying<T: Sendable>(
-    _ policy: RetryPolicy, _ body: () async throws(StorageError) -> T
-  ) async throws -> T {
-    for attempt in 1... {
-      do { return try await body() } catch {
-        guard error.isRetryable, attempt < policy.maximumAttempts else { throw error }
-      }
-    }
-    throw StorageError(.unavailable, .open)
-  }
 }
