@@ -52,12 +52,16 @@ struct WebDAVFailure: Sendable {
   }
 
   /// Whether the request may have been done all the same: an error of the server after it wrote, or of a gateway.
-  var mayBeApplied: Bool { [408, 424].contains(status) || (500...599).contains(status) && ![501, 507].contains(status) }
+  var mayBeApplied: Bool {
+    [408, 424].contains(status) || (500...599).contains(status) && ![501, 507].contains(status)
+  }
 
   private var retryAfter: Duration? { reply.response.retryAfter(now: reply.response.date ?? reply.time) }
 
   /// Apache's and nginx's words for a request that should have been encrypted.
-  private var wantsTLS: Bool { String(decoding: reply.response.body.prefix(4096), as: UTF8.self).contains("plain HTTP") }
+  private var wantsTLS: Bool {
+    String(decoding: reply.response.body.prefix(4096), as: UTF8.self).contains("plain HTTP")
+  }
 
   private var detail: String { "\(reply.method), status \(status)" + (advice.map { "; " + $0 } ?? "") }
 

@@ -91,7 +91,8 @@ extension WebDAVStore {
     try check(answer, parent, reply, prefix)
     var members = Set<String>()
     var items: [Item] = []
-    for resource in answer.resources where resource.path.count == parent.count + 1 && resource.path.starts(with: parent) {
+    for resource in answer.resources where resource.path.count == parent.count + 1 && resource.path.starts(with: parent)
+    {
       guard let last = resource.path.last, members.insert(last).inserted else { continue }
       let text = directory + last
       guard resource.isThere else {
@@ -130,7 +131,8 @@ extension WebDAVStore {
     }
     throw StorageError(
       .config, .list, prefix: prefix,
-      detail: "the server calls /\(parent.joined(separator: "/")) by another name (/\(other.path.joined(separator: "/"))): "
+      detail:
+        "the server calls /\(parent.joined(separator: "/")) by another name (/\(other.path.joined(separator: "/"))): "
         + "use that path, or let the proxy in between keep it")
   }
 

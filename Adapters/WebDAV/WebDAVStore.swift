@@ -116,6 +116,8 @@ public struct WebDAVStore: ObjectStore {
       throw StorageError(cause, operation, prefix: prefix, detail: "PROPFIND: \(error)")
     }
     guard let answer else { throw WebDAVFailure(reply, isForeign: true).error(operation, name, prefix: prefix) }
+    // nginx says of an answer with several parts that its only part is not there.
+    if answer.resources.count == 1, let status = answer.resources[0].status, status == 404 || status == 410 { return nil }
     return (answer, reply)
   }
 
@@ -128,7 +130,6 @@ public struct WebDAVStore: ObjectStore {
       throw WebDAVFailure(reply, isForeign: true).error(operation, name)
     }
     guard let status = resource.status, !resource.isThere else { return resource }
-    if status == 404 || status == 410 { return nil }
     throw WebDAVFailure(reply, status: status).error(operation, name)
   }
 
@@ -136,7 +137,8 @@ public struct WebDAVStore: ObjectStore {
   func checkRoot(_ operation: StorageError.Operation, _ name: ObjectName? = nil) async throws(StorageError) {
     guard let root = try await lookUp(rootPath, operation, name) else {
       throw StorageError(
-        .storeMissing, operation, name, detail: "there is no folder \(rootPath) on \(connection.configuration.root.host)")
+        .storeMissing, operation, name,
+        detail: "there is no folder \(rootPath) on \(connection.configuration.root.host)")
     }
     guard root.isCollection else {
       throw StorageError(.config, operation, name, detail: "\(rootPath) is a file and not a folder")

@@ -46,8 +46,9 @@ extension WebDAVStore {
     let size: Int
     if let known = resource.size { size = known } else { size = try await sizeByHead(staged, .put, name) }
     guard size == bytes.count else {
-      throw failure ?? StorageError(
-        .truncated, .put, name, detail: "the server has kept \(size) of \(bytes.count) bytes")
+      throw failure
+        ?? StorageError(
+          .truncated, .put, name, detail: "the server has kept \(size) of \(bytes.count) bytes")
     }
   }
 
@@ -262,7 +263,7 @@ extension WebDAVStore {
           method: "MOVE", path: from,
           headers: [("Destination", takesPaths ? to : target.text), ("Overwrite", "F")])
         let refusal = failure(try await send(call, operation, nil))
-        if let refusal, [401, 405, 501].contains(refusal.status) { throw refusal.error(operation, nil) }
+        if let refusal, [401, 501].contains(refusal.status) { throw refusal.error(operation, nil) }
         isRefused = refusal != nil
         if refusal?.status == 412 || refusal == nil { break }
       }
