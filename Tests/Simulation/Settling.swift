@@ -13,9 +13,11 @@ extension World {
 
   func settle() throws {
     for pass in 1...World.settlingPasses {
+      // A device that joins in the last step of a pass has yet to send its claim.
+      let areMembers = devices.allSatisfy(\.isMember)
       let (puts, deletes, received) = try syncEverybody()
       trace.note("settling \(pass): \(puts) put, \(deletes) deleted, \(received) received")
-      if puts == 0, deletes == 0, received == 0, devices.allSatisfy(\.isMember) { return }
+      if puts == 0, deletes == 0, received == 0, areMembers { return }
     }
     throw Violation(.progress, "still moving after \(World.settlingPasses) passes")
   }
