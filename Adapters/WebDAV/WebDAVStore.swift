@@ -117,7 +117,9 @@ public struct WebDAVStore: ObjectStore {
     }
     guard let answer else { throw WebDAVFailure(reply, isForeign: true).error(operation, name, prefix: prefix) }
     // nginx says of an answer with several parts that its only part is not there.
-    if answer.resources.count == 1, let status = answer.resources[0].status, status == 404 || status == 410 { return nil }
+    if answer.resources.count == 1, let status = answer.resources[0].status, status == 404 || status == 410 {
+      return nil
+    }
     return (answer, reply)
   }
 

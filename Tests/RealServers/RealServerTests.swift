@@ -38,7 +38,7 @@ struct RealServerTests {
       RetryingStore(try await S3Store.open(broken, credentials: keys), policy: policy)
     }
 
-    try await carry(store, direct, line)
+    try await carry(120, store, direct, line)
   }
 
   @Test("over a line that breaks all the time everything arrives, once and whole", arguments: RealServers.webDAV)
@@ -56,12 +56,14 @@ struct RealServerTests {
     let store = try await RealServers.retrying(policy) { () async throws(StorageError) in
       RetryingStore(try await WebDAVStore.open(broken, credential: user(broken.root)), policy: policy)
     }
-    try await carry(store, direct, line)
+    try await carry(50, store, direct, line)
   }
 
   /// Writes, reads, lists and deletes over a line that breaks, and compares with what is there.
-  private func carry(_ store: any ObjectStore, _ direct: any ObjectStore, _ line: FaultyLine) async throws {
-    let sizes = (0..<120).map { $0 % 10 == 0 ? 700_000 : ($0 * 7919) % 60_000 }
+  private func carry(
+    _ count: Int, _ store: any ObjectStore, _ direct: any ObjectStore, _ line: FaultyLine
+  ) async throws {
+    let sizes = (0..<count).map { $0 % 10 == 0 ? 700_000 : ($0 * 7919) % 60_000 }
     let names = try sizes.indices.map { try #require(ObjectName("w/\($0)")) }
     func content(_ index: Int) -> [UInt8] { (0..<sizes[index]).map { UInt8(truncatingIfNeeded: $0 &* (index + 1)) } }
     try await withThrowingTaskGroup(of: Void.self) { group in
