@@ -2,6 +2,7 @@ import Latchkey
 import LatchkeyFolder
 import LatchkeyS3
 import LatchkeyStorage
+import LatchkeyWebDAV
 
 /// What a verb works with besides its arguments.
 struct Context: Sendable {
@@ -18,6 +19,7 @@ struct Context: Sendable {
     var stores = StoreRegistry()
     stores.registerFolders()
     stores.registerS3()
+    stores.registerWebDAV()
     library = Home(directory: home.state, stores: stores)
   }
 
