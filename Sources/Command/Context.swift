@@ -3,6 +3,7 @@ import LatchkeyFolder
 import LatchkeyKeyring
 import LatchkeyS3
 import LatchkeyStorage
+import LatchkeyWebDAV
 
 /// What a verb works with besides its arguments.
 struct Context: Sendable {
@@ -19,6 +20,7 @@ struct Context: Sendable {
     var stores = StoreRegistry()
     stores.registerFolders()
     stores.registerS3()
+    stores.registerWebDAV()
     let keyring = FileKeyring(home: home.state) {
       do throws(CommandError) { return try terminal.passphrase() } catch { throw Unsaid(description: error.message) }
     }
