@@ -22,6 +22,7 @@ let package = Package(
     .library(name: "LatchkeyStorage", targets: ["LatchkeyStorage"]),
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
     .library(name: "LatchkeyS3", targets: ["LatchkeyS3"]),
+    .library(name: "LatchkeyWebDAV", targets: ["LatchkeyWebDAV"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
     .executable(name: "latchkey-simulation", targets: ["LatchkeySimulation"]),
@@ -49,13 +50,14 @@ let package = Package(
     room("LatchkeyEngine", "Sources/Engine", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog"]),
 
     // Rooms that touch the world.
-    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys"]),
+    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys", "CLatchkeySodium"]),
     room("LatchkeySQLite", "Sources/SQLite", ["CLatchkeySQLite"]),
     room("LatchkeyTables", "Sources/Tables", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeySQLite"]),
     room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
     room("LatchkeyFolder", "Adapters/Folder", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room("LatchkeyHTTP", "Adapters/HTTP", ["LatchkeyStorage", "LatchkeyEncoding", "CLatchkeyCurl"]),
     room("LatchkeyS3", "Adapters/S3", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "CLatchkeySodium"]),
+    room("LatchkeyWebDAV", "Adapters/WebDAV", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding"]),
     room("LatchkeyConformance", "Adapters/Conformance", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room(
       "Latchkey", "Sources/Latchkey",
@@ -66,8 +68,8 @@ let package = Package(
     .executableTarget(
       name: "LatchkeyCommand",
       dependencies: [
-        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyKeys",
-        "LatchkeyRecords",
+        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyEncoding",
+        "LatchkeyKeyring", "LatchkeyKeys", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
@@ -105,11 +107,17 @@ let package = Package(
         "LatchkeyS3", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
         "LatchkeyScriptedServer",
       ]),
+    claims(
+      "WebDAVTests", "Tests/WebDAV",
+      [
+        "LatchkeyWebDAV", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
+        "LatchkeyScriptedServer",
+      ]),
     // On servers that `scripts/test servers` starts.
     claims(
       "RealServersTests", "Tests/RealServers",
       [
-        "LatchkeyS3", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
+        "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
         "LatchkeyScriptedServer",
       ]),
     claims(

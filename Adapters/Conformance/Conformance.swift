@@ -10,7 +10,13 @@ internal import LatchkeyStorage
 /// - Returns: one result a case; a case that fails does not stop the others.
 public func runConformance(_ factory: ConformanceFactory) async -> ConformanceReport {
   var results: [ConformanceReport.Result] = []
+  let start = ContinuousClock.now
   for (number, test) in conformanceCases.enumerated() {
+    if let limit = factory.timeLimit, start.duration(to: .now) > limit {
+      let outcome = ConformanceReport.Outcome.skipped("no time was left")
+      results.append(ConformanceReport.Result(name: test.name, claim: test.claim, outcome: outcome))
+      continue
+    }
     let outcome = await outcome(of: test, prefix: "lkc-\(factory.run)-\(number)/", factory)
     results.append(ConformanceReport.Result(name: test.name, claim: test.claim, outcome: outcome))
   }
@@ -70,6 +76,9 @@ struct Bench: Sendable {
   /// Ends with a slash; all names of the case are below it.
   let prefix: String
   let factory: ConformanceFactory
+
+  /// A number of rounds or objects: the first in full, the second in short.
+  func count(_ full: Int, _ short: Int) -> Int { factory.extent == .full ? full : short }
 
   func name(_ rest: String) throws -> ObjectName {
     guard let name = ObjectName(prefix + rest) else { throw Violation("\(prefix + rest) is not a name") }

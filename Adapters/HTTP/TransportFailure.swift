@@ -28,7 +28,13 @@ extension HTTPError {
   }
 
   private var advice: String {
-    guard cause == .untrustedCertificate else { return description }
-    return "\(description); for an authority of one's own add ca=FILE to the store's URL"
+    switch cause {
+    case .untrustedCertificate:
+      return "\(description); for an authority of one's own add ca=FILE to the store's URL"
+    // What OpenSSL says of an answer in plain text.
+    case .tls where ["wrong version number", "packet length too long"].contains { detail.contains($0) }:
+      return "\(description); at this port the server does not speak https: check scheme and port"
+    default: return description
+    }
   }
 }

@@ -212,46 +212,8 @@ public struct S3Store: ObjectStore {
     }
     switch try await send(call, .get, name) {
     case .no(let failure): throw failure.error(.get, name)
-    case .yes(let response):
-      if let encoding = response.headers["Content-Encoding"], encoding != "identity", !encoding.isEmpty {
-        throw StorageError(.protocolViolation, .get, name, detail: "the service sends it compressed")
-      }
-      guard response.isDelimited else {
-        throw StorageError(.protocolViolation, .get, name, detail: "the service does not say how long it is")
-      }
-      return try part(range, of: response, name)
+    case .yes(let response): return try response.object(range, name)
     }
-  }
-
-  /// Exactly the bytes asked for, whatever the service made of the range.
-  private func part(
-    _ range: Range<Int>?, of response: HTTPResponse, _ name: ObjectName
-  ) throws(StorageError) -> [UInt8] {
-    guard let range else {
-      guard response.status == 200 else {
-        throw StorageError(.protocolViolation, .get, name, detail: "status \(response.status)")
-      }
-      return response.body
-    }
-    guard let given = response.headers["Content-Range"].flatMap(ContentRange.init) else {
-      // The whole object: the service knows no ranges.
-      guard response.status == 200 else {
-        throw StorageError(.protocolViolation, .get, name, detail: "a part without saying which")
-      }
-      guard range.upperBound <= response.body.count else { throw StorageError(.invalidRange, .get, name) }
-      return Array(response.body[range])
-    }
-    guard given.first == range.lowerBound, response.body.count == given.last - given.first + 1 else {
-      throw StorageError(.protocolViolation, .get, name, detail: "another part than was asked for")
-    }
-    // A part that goes past the end is cut by the service, and refused by us.
-    if given.last + 1 < range.upperBound, given.total == nil || given.total == given.last + 1 {
-      throw StorageError(.invalidRange, .get, name)
-    }
-    guard given.last + 1 == range.upperBound else {
-      throw StorageError(.protocolViolation, .get, name, detail: "another part than was asked for")
-    }
-    return response.body
   }
 
   public func head(_ name: ObjectName) async throws(StorageError) -> Int {
@@ -266,7 +228,7 @@ public struct S3Store: ObjectStore {
       if failure.cause == .invalidRange { return 0 }
       throw failure.error(.head, name)
     case .yes(let response):
-      if let total = response.headers["Content-Range"].flatMap(ContentRange.init)?.total { return total }
+      if let total = response.headers["Content-Range"].flatMap(HTTPContentRange.init)?.total { return total }
       guard response.status == 200 else {
         throw StorageError(.protocolViolation, .head, name, detail: "a part without saying of what")
       }
@@ -365,25 +327,5 @@ public struct S3Store: ObjectStore {
       _ = try await send(S3Connection.Call(method: "DELETE", key: key), operation, name)
     }
     return first && !second
-  }
-}
-
-/// `Content-Range: bytes FIRST-LAST/TOTAL` (RFC 9110 §14.4).
-private struct ContentRange {
-  let first: Int
-  /// The last byte, included.
-  let last: Int
-  /// Nil where the server does not know.
-  let total: Int?
-
-  init?(_ text: String) {
-    let parts = text.split(separator: " ")
-    guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
-    let halves = parts[1].split(separator: "/", omittingEmptySubsequences: false)
-    let ends = halves[0].split(separator: "-", omittingEmptySubsequences: false)
-    guard halves.count == 2, ends.count == 2, let first = Int(ends[0]), let last = Int(ends[1]), first <= last else {
-      return nil
-    }
-    (self.first, self.last, total) = (first, last, Int(halves[1]))
   }
 }

@@ -1,7 +1,9 @@
 import Latchkey
 import LatchkeyFolder
+import LatchkeyKeyring
 import LatchkeyS3
 import LatchkeyStorage
+import LatchkeyWebDAV
 
 /// What a verb works with besides its arguments.
 struct Context: Sendable {
@@ -18,7 +20,16 @@ struct Context: Sendable {
     var stores = StoreRegistry()
     stores.registerFolders()
     stores.registerS3()
-    library = Home(directory: home.state, stores: stores)
+    stores.registerWebDAV()
+    let keyring = FileKeyring(home: home.state) {
+      do throws(CommandError) { return try terminal.passphrase() } catch { throw Unsaid(description: error.message) }
+    }
+    library = Home(directory: home.state, stores: stores, keyring: keyring)
+  }
+
+  /// Why a passphrase could not be read, as the keyring hands it on.
+  private struct Unsaid: Error, CustomStringConvertible {
+    let description: String
   }
 
   /// For verbs whose effect cannot be told without having it.

@@ -112,6 +112,7 @@ extension Replica {
     case .noTable: return "this file has no such table, or keeps it to itself"
     case .newerValue: return "it has a kind of value of a newer version"
     case .tooLarge: return "a value is over the size that is sent"
+    case .keyless: return "the app made its key NULL here; it is the same row again once it has a key"
     case .lost: return "the app threw its table away; its values are in the store"
     }
   }
@@ -131,11 +132,11 @@ extension Replica {
     return out
   }
 
-  /// Counts by table, in order of wire names.
+  /// Counts by table, in byte order of wire names.
   public func counts() throws -> [TableCounts] {
     try refresh()
     let sent = try outboxRows()
-    return try tables.sorted { $0.wire < $1.wire }.map { table in
+    return try inOrder.map { table in
       var local = 0
       var waiting = sent[table.wire] ?? 0
       if table.shape != nil {
@@ -171,7 +172,7 @@ extension Replica {
       || state("notes")?.integer == 1
   }
 
-  /// Calls `body` with every live record's merged cells, shown or parked, by table's wire name, then record name.
+  /// Calls `body` with every live record's merged cells, shown or parked, in byte order of tables' wire names, then record names.
   public func export(
     _ body: (_ table: String, _ record: RecordName, _ cells: [(column: String, value: Value)]) throws -> Void
   ) throws {
@@ -180,13 +181,16 @@ extension Replica {
     if isOwn { try connection.run("BEGIN") }
     defer { if isOwn { try? connection.run("ROLLBACK") } }
     try refresh()
-    for table in tables.sorted(by: { $0.wire < $1.wire }) {
+    for table in inOrder {
       try forEachRow(table) { row in
         guard row.state.isLive else { return }
-        try body(table.wire, row.name, row.state.cells.filter { $0.value != .missing }.map { ($0.column, $0.value) })
+        try body(table.wire, row.name, row.state.cells.filter { !$0.value.isMissing }.map { ($0.column, $0.value) })
       }
     }
   }
+
+  /// Strings would compare as their composed forms do, which is not the order of their bytes.
+  private var inOrder: [SyncedTable] { tables.sorted { $0.wire.utf8.lexicographicallyPrecedes($1.wire.utf8) } }
 
   /// Calls `body` with every stamped record of a table, in order of names, a page at a time.
   func forEachRow(_ table: SyncedTable, _ body: (Row) throws -> Void) throws {

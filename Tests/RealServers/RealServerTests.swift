@@ -1,29 +1,19 @@
-import Foundation
 import LatchkeyConformance
 import LatchkeyEncoding
 import LatchkeyHTTP
 import LatchkeyS3
 import LatchkeyScriptedServer
 import LatchkeyStorage
+import LatchkeyWebDAV
 import Testing
 
-/// Stores on servers that `scripts/test servers` has started: their URLs, one a line, in `LATCHKEY_TEST_STORES`.
-private let urls = (ProcessInfo.processInfo.environment["LATCHKEY_TEST_STORES"] ?? "")
-  .split(separator: "\n").map(String.init)
-
-@Suite("real servers", .enabled(if: !urls.isEmpty), .serialized)
+@Suite("real servers", .enabled(if: !RealServers.urls.isEmpty), .serialized)
 struct RealServerTests {
-  private func open(_ url: String, _ mode: OpenMode = .existing) async throws -> any ObjectStore {
-    var stores = StoreRegistry()
-    stores.registerS3()
-    return try await stores.open(stores.locator(url, relativeTo: ""), mode)
-  }
-
-  @Test("the adapter keeps the contract through two connections", arguments: urls)
+  @Test("the adapter keeps the contract through two connections", arguments: RealServers.urls)
   func conformance(url: String) async throws {
-    let first = try await open(url, .create)
+    let first = try await RealServers.open(url, .create)
     print("\n\(url)\n\(try await first.probe())")
-    let report = await runConformance(ConformanceFactory { try await open(url) })
+    let report = await runConformance(ConformanceFactory { try await RealServers.open(url) })
     print(report)
     #expect(report.passed, "\(url)")
     // What it wrote is gone, trial objects included.
@@ -32,7 +22,7 @@ struct RealServerTests {
 
   @Test(
     "over a line that breaks all the time everything arrives, once and whole",
-    arguments: urls.filter { $0.hasPrefix("s3:") })
+    arguments: RealServers.s3)
   func faultyLine(url: String) async throws {
     var configuration = try S3Configuration(Locator(parsing: url, relativeTo: ""))
     configuration.prefix += "/line"
@@ -44,11 +34,36 @@ struct RealServerTests {
     configuration.http.stallTimeout = .seconds(1)
     let policy = RetryPolicy(maximumAttempts: 100, base: .milliseconds(5), cap: .milliseconds(50))
     let broken = configuration
-    let store = try await retrying(policy) { () async throws(StorageError) in
+    let store = try await RealServers.retrying(policy) { () async throws(StorageError) in
       RetryingStore(try await S3Store.open(broken, credentials: keys), policy: policy)
     }
 
-    let sizes = (0..<120).map { $0 % 10 == 0 ? 700_000 : ($0 * 7919) % 60_000 }
+    try await carry(120, store, direct, line)
+  }
+
+  @Test("over a line that breaks all the time everything arrives, once and whole", arguments: RealServers.webDAV)
+  func faultyLineToWebDAV(url: String) async throws {
+    let straight = try WebDAVConfiguration(Locator(parsing: url, relativeTo: ""))
+    let direct = try await WebDAVStore.open(straight, credential: user(straight.root), .create)
+    let line = try FaultyLine(to: try #require(straight.root.port), seed: 20_261_201, stalls: true)
+    var root = straight.root
+    root.port = line.port
+    var configuration = WebDAVConfiguration(root: root)
+    configuration.http = straight.http
+    configuration.http.stallTimeout = .seconds(1)
+    let policy = RetryPolicy(maximumAttempts: 100, base: .milliseconds(5), cap: .milliseconds(50))
+    let broken = configuration
+    let store = try await RealServers.retrying(policy) { () async throws(StorageError) in
+      RetryingStore(try await WebDAVStore.open(broken, credential: user(broken.root)), policy: policy)
+    }
+    try await carry(50, store, direct, line)
+  }
+
+  /// Writes, reads, lists and deletes over a line that breaks, and compares with what is there.
+  private func carry(
+    _ count: Int, _ store: any ObjectStore, _ direct: any ObjectStore, _ line: FaultyLine
+  ) async throws {
+    let sizes = (0..<count).map { $0 % 10 == 0 ? 700_000 : ($0 * 7919) % 60_000 }
     let names = try sizes.indices.map { try #require(ObjectName("w/\($0)")) }
     func content(_ index: Int) -> [UInt8] { (0..<sizes[index]).map { UInt8(truncatingIfNeeded: $0 &* (index + 1)) } }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -70,8 +85,7 @@ struct RealServerTests {
     #expect(line.faults > 20)
   }
 
-  @Test(
-    "each mistake in keys, bucket and certificate has its own message", arguments: urls.filter { $0.hasPrefix("s3:") })
+  @Test("each mistake in keys, bucket and certificate has its own message", arguments: RealServers.s3)
   func mistakes(url: String) async throws {
     let configuration = try S3Configuration(Locator(parsing: url, relativeTo: ""))
     _ = try await S3Store.open(configuration, credentials: keys, .create)
@@ -103,16 +117,53 @@ struct RealServerTests {
     print(texts.joined(separator: "\n"))
   }
 
-  private let keys: S3CredentialSource = { () throws(StorageError) in try AWSEnvironment().credentials(profile: nil) }
-
-  private func retrying<T: Sendable>(
-    _ policy: RetryPolicy, _ body: () async throws(StorageError) -> T
-  ) async throws -> T {
-    for attempt in 1... {
-      do { return try await body() } catch {
-        guard error.isRetryable, attempt < policy.maximumAttempts else { throw error }
+  @Test("each mistake in user, path, certificate and encryption has its own message", arguments: RealServers.webDAV)
+  func mistakesOnWebDAV(url: String) async throws {
+    let configuration = try WebDAVConfiguration(Locator(parsing: url, relativeTo: ""))
+    _ = try await WebDAVStore.open(configuration, credential: user(configuration.root), .create)
+    let good = try #require(try user(configuration.root)())
+    func refusal(_ configuration: WebDAVConfiguration, _ credential: HTTPCredential?) async -> StorageError? {
+      await #expect(throws: StorageError.self) {
+        _ = try await WebDAVStore.open(configuration, credential: { () throws(StorageError) in credential })
       }
     }
-    throw StorageError(.unavailable, .open)
+    let secret = "hunter2hunter2"
+    var errors = [
+      await refusal(configuration, HTTPCredential(user: good.user, password: secret)),
+      await refusal(configuration, nil),
+    ]
+    #expect(errors.allSatisfy { $0?.cause == .unauthorized })
+    var root = configuration.root
+    root.path += "no-such-folder/"
+    var missing = WebDAVConfiguration(root: root)
+    missing.http = configuration.http
+    errors.append(await refusal(missing, good))
+    #expect(errors.last??.cause == .storeMissing)
+    if configuration.root.isSecure {
+      var untrusting = configuration
+      untrusting.http.caFile = nil
+      errors.append(await refusal(untrusting, good))
+      #expect(errors.last??.cause == .tls)
+      // Plain words to a port that speaks TLS: some servers explain, others hang up.
+      root = configuration.root
+      root.isSecure = false
+      errors.append(await refusal(WebDAVConfiguration(root: root), good))
+      #expect([.config, .unavailable, .protocolViolation].contains(errors.last??.cause))
+    } else {
+      root = configuration.root
+      root.isSecure = true
+      errors.append(await refusal(WebDAVConfiguration(root: root), good))
+      #expect([.tls, .unavailable].contains(errors.last??.cause))
+    }
+    let texts = errors.compactMap { $0.map { "\($0)" } }
+    for text in texts { #expect(!text.contains(secret) && !text.contains(good.password)) }
+    #expect(Set(texts).count == errors.count)
+    print(texts.joined(separator: "\n"))
+  }
+
+  private let keys: S3CredentialSource = { () throws(StorageError) in try AWSEnvironment().credentials(profile: nil) }
+
+  private func user(_ server: HTTPURL) -> WebDAVCredentialSource {
+    { () throws(StorageError) in try WebDAVEnvironment().credential(for: server) }
   }
 }

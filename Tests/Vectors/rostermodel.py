@@ -1,20 +1,22 @@
 """A second reading of docs/format.md section 8: what a set of roster entries amounts to, without any cryptography.
 
 Keys are left out: a `Next` that its key would show to be wrong says so itself (`flaw`). A device is named "person.number",
-a kit is a device. An entry's ancestors are the heads it cites and its author's previous entry.
+or by a text that has its person as `person`; a kit is a device. An entry's ancestors are the heads it cites and its author's
+previous entry. Kinds that say nothing about who is in are judged and kept, no more.
 """
 
-LEVEL = {"reader": 1, "member": 2, "owner": 3}
+LEVEL = {"mine": 0, "reader": 1, "member": 2, "owner": 3}
 ROLES = ("none", "reader", "member", "owner")
 
 
 def person(device):
-    return device.split(".")[0]
+    return getattr(device, "person", None) or device.split(".")[0]
 
 
 class Entry:
     def __init__(self, id, kind, author, seq, prev, heads, **body):
         self.id, self.kind, self.author, self.seq, self.prev = id, kind, author, seq, prev
+        self.origin = body.pop("origin", author)  # a device's log: the device has one unless told otherwise
         self.heads, self.body = sorted(heads), body
 
     def json(self):
@@ -28,7 +30,7 @@ class State:
     def __init__(self):
         self.came = {}                      # device -> [(depth, id, kit rank, introducers)]
         self.settings, self.offers = {}, {}  # person -> [(entry, role)]
-        self.zones, self.invites, self.leaves = set(), {}, {}
+        self.zones, self.closed_zones, self.invites, self.leaves = set(), {}, {}, {}
         self.accepted, self.void, self.fallen = [], [], []
         self.removed, self.given = set(), {}
 
@@ -117,14 +119,14 @@ class Roster:
         if not e.prev:
             return e.seq == 1
         p = self.entries[self.at[e.prev]]
-        return p.author == e.author and p.seq + 1 == e.seq and self.continues(p)
+        return p.origin == e.origin and p.seq + 1 == e.seq and self.continues(p)
 
     def forked(self, e, mask):
         own, p = set(), e
         while p.prev:
             p = self.entries[self.at[p.prev]]
             own.add(p.id)
-        return any(q.author == e.author and q.id not in own for q in self.members(mask))
+        return any(q.origin == e.origin and q.id not in own for q in self.members(mask))
 
     def judge(self, e, mask):
         """The level needed, or None."""
@@ -146,22 +148,36 @@ class Roster:
         return need if need and level >= need else None
 
     def authority(self, e, b, st, mine, mask):
+        private = self.entries[0].body.get("private", False)
         if e.kind == "Zone":
             return 2
+        if e.kind == "CloseZone":
+            return 3 if b["zone"] in st.zones else None
+        if e.kind == "Profile":
+            return 1
+        if e.kind == "Household":
+            return 1 if private else None
+        if e.kind in ("CarryKey", "Deny"):
+            if any(x not in self.at or not mask >> self.at[x] & 1 for x in b["epochs"]):
+                return None
+            return 1 if e.kind == "CarryKey" or e.author in self.entries[self.at[b["epochs"][0]]].body["recipients"] else None
+        if e.kind == "Malformed":
+            return None
         if e.kind == "AddDevice":
             d = b["device"]
             fits = person(d) == person(b["by"]) == mine and b["by"] in st.devices()
             full = sum(person(x) == mine for x in st.devices()) >= 16
             return 1 if fits and d not in st.devices() and d not in st.removed and not full else None
         if e.kind == "OpenInvite":
-            return 2 if b["role"] == "reader" else 3
+            if private and b["role"] != "mine":
+                return None
+            return {"mine": 1, "reader": 2}.get(b["role"], 3)
         if e.kind == "RevokeInvite":
-            i = st.invites.get(b["invite"])
-            return None if i is None else 1 if i.by == mine else 3
+            return min((1 if i.by == mine else 3 for i in self.named(e, st)), default=None)
         if e.kind == "Admit":
             i = st.invites.get(b["invite"])
             d = b["device"]
-            if i is None or not i.open() or d in st.devices() or d in st.removed:
+            if private or i is None or not i.role or not i.open() or d in st.devices() or d in st.removed:
                 return None
             return 3 if i.confirm else 2
         if e.kind == "Leave":
@@ -171,6 +187,10 @@ class Roster:
             known = b["epoch"] in self.at and mask >> self.at[b["epoch"]] & 1
             return 1 if known and b["to"] in st.devices() else None
         return self.judge_next(e, b, st, mine, mask)
+
+    def named(self, e, st):
+        """The invites that a RevokeInvite means: several may have been given one name."""
+        return [st.invites[i] for i in e.body.get("invites", [e.body.get("invite")]) if i in st.invites]
 
     def removes(self, e):
         """A listed device whose person gets a role stays: only limits on its rows are stated."""
@@ -294,7 +314,7 @@ class Roster:
 
     def fold(self, valid, acc):
         st = State()
-        counting = self.counting(valid, acc)
+        st.counting = counting = self.counting(valid, acc)
 
         def note(table, p, e, role):
             last = [(q, r) for q, r in table.get(p, []) if not self.before(q, e)]
@@ -323,8 +343,12 @@ class Roster:
                 st.zones.add(b["zone"])
             elif e.kind == "OpenInvite":
                 st.invites[e.id] = Invite(e)
-            elif e.kind == "RevokeInvite" and b["invite"] in st.invites:
-                st.invites[b["invite"]].closed = True
+            elif e.kind == "CloseZone":
+                st.closed_zones.setdefault(b["zone"], e.id)
+            elif e.kind == "RevokeInvite":
+                owner = self.state(self.strict(e)).level(person(e.author)) == 3
+                for i in self.named(e, st):
+                    i.closed = i.closed or owner or i.by == person(e.author)
             elif e.kind == "Admit":
                 i, p = st.invites[b["invite"]], person(b["device"])
                 i.admitted.add(b["device"])

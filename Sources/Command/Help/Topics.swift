@@ -122,6 +122,9 @@ enum Topics {
             "s3://BUCKET/PREFIX",
             "a bucket of Amazon S3, or of a service that speaks its protocol; ?endpoint=URL names the service, &region=R "
               + "its region"),
+          Term(
+            "webdav+https://HOST/PATH",
+            "a folder of a WebDAV server, such as Nextcloud's; webdav+http only for this machine, or with ?insecure=1"),
         ]),
         .paragraph("Options of a bucket's URL, after \"?\" and joined by \"&\":"),
         .terms([
@@ -138,6 +141,10 @@ enum Topics {
           "Keys never stand in the URL, which invites carry. They come from the profile that the URL names; else from "
             + "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else from the profile in AWS_PROFILE, or "
             + "\"default\", of ~/.aws/credentials or ~/.aws/config."),
+        .paragraph(
+          "A WebDAV URL takes ca=FILE, proxy=URL and insecure=1. The user's name comes from LATCHKEY_WEBDAV_USER, the password "
+            + "from the first line of the file named by LATCHKEY_WEBDAV_PASSWORD_FILE, which nobody else may be able to read. A server "
+            + "learns the password that it is sent: set LATCHKEY_WEBDAV_HOST to the one that it is for."),
         .paragraph(
           "A directory that is missing, or was emptied, stops synchronisation with exit code 11. It is never taken for a "
             + "household that deleted everything."),

@@ -1,0 +1,37 @@
+import Foundation
+import LatchkeyS3
+import LatchkeyStorage
+import LatchkeyWebDAV
+import Testing
+
+/// Stores on servers that `scripts/test servers` has started.
+enum RealServers {
+  /// URLs, one a line, in `LATCHKEY_TEST_STORES`.
+  static let urls = (ProcessInfo.processInfo.environment["LATCHKEY_TEST_STORES"] ?? "")
+    .split(separator: "\n").map(String.init)
+  static let s3 = urls.filter { $0.hasPrefix("s3:") }
+  static let webDAV = urls.filter { $0.hasPrefix("webdav+") }
+
+  static var stores: StoreRegistry {
+    var stores = StoreRegistry()
+    stores.registerS3()
+    stores.registerWebDAV()
+    return stores
+  }
+
+  static func open(_ url: String, _ mode: OpenMode = .existing) async throws -> any ObjectStore {
+    try await stores.open(stores.locator(url, relativeTo: ""), mode)
+  }
+
+  /// Opens a store over a line that breaks: what is worth another try gets one.
+  static func retrying<T: Sendable>(
+    _ policy: RetryPolicy, _ body: () async throws(StorageError) -> T
+  ) async throws -> T {
+    for attempt in 1... {
+      do { return try await body() } catch {
+        guard error.isRetryable, attempt < policy.maximumAttempts else { throw error }
+      }
+    }
+    throw StorageError(.unavailable, .open)
+  }
+}
