@@ -83,6 +83,8 @@ public struct HouseholdState: Sendable {
   public private(set) var claimedIn: EpochID?
   /// `Next`s whose ancestors are not shown, and since when, in milliseconds since 1970.
   private var unjudged: [EntryHash: Int64] = [:]
+  /// Epochs in which somebody claimed whom this device has let in since: the next `Next` must be found there, too.
+  private var claimEpochs: Set<EpochID> = []
   private let secrets: HouseholdSecrets
 
   /// A sealed roster object on its way to the store.
@@ -277,9 +279,11 @@ public struct HouseholdState: Sendable {
     guard let key, let entry = entries.last else { return hash }
     let keys = EpochKeys(household: household, epoch: hash, key: key)
     for copy in RosterCopy.copies(of: entries) { try enqueue(copy, keys, &random) }
-    var parents = next.parents.filter { ring.keys[$0] != nil }
-    if parents.isEmpty { parents = [epoch] }
-    for parent in parents {
+    var places = next.parents.filter { ring.keys[$0] != nil }
+    if places.isEmpty { places = [epoch] }
+    places += claimEpochs.subtracting(places).sorted()
+    claimEpochs = []
+    for parent in places {
       guard let keys = self.keys(of: parent) else { continue }
       let below = keys.nextName(origin: log.origin, sequence: log.lastSequence)
       outbox.append(
@@ -307,6 +311,9 @@ public struct HouseholdState: Sendable {
       }
     }
   }
+
+  /// Somebody was let in whose claim lay in this epoch: there it looks for the next one.
+  mutating func admitted(in epoch: EpochID) { claimEpochs.insert(epoch) }
 
   mutating func setNextDue(_ time: Int64?) { nextDue = time }
 
@@ -605,7 +612,7 @@ public struct HouseholdState: Sendable {
   /// For the file beside the keyring; not a wire format.
   public func encoded() -> [UInt8] {
     var w = CBORWriter(reserving: 4096)
-    w.array(14)
+    w.array(15)
     w.uint(2)
     w.id(household)
     w.id(epoch)
@@ -629,6 +636,8 @@ public struct HouseholdState: Sendable {
     w.array(proven.count)
     for epoch in proven { w.id(epoch) }
     if let claimedIn { w.id(claimedIn) } else { w.null() }
+    w.array(claimEpochs.count)
+    for epoch in claimEpochs.sorted() { w.id(epoch) }
     w.array(unjudged.count * 2)
     for (hash, since) in unjudged.sorted(by: { $0.key < $1.key }) {
       w.id(hash)
@@ -648,7 +657,7 @@ public struct HouseholdState: Sendable {
       return names
     }
     do {
-      try r.array(exactly: 14)
+      try r.array(exactly: 15)
       guard try r.uint() == 2 else { throw EngineError.damagedState("of another version") }
       household = try r.id()
       epoch = try r.id()
@@ -671,6 +680,7 @@ public struct HouseholdState: Sendable {
       var proven: Set<EpochID> = []
       for _ in 0..<(try r.array()) { proven.insert(try r.id()) }
       claimedIn = try r.null() ? nil : try r.id()
+      for _ in 0..<(try r.array()) { claimEpochs.insert(try r.id()) }
       for _ in 0..<(try r.array() / 2) {
         let hash: EntryHash = try r.id()
         unjudged[hash] = try r.int()

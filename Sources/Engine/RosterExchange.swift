@@ -111,18 +111,18 @@ struct RosterExchange {
       return try continueReading()
 
     case (.claims(let names), .got(let objects)):
-      var claims: [(name: ObjectName, claim: Claim)] = []
+      var claims: [(lying: Lying, claim: Claim)] = []
       for lying in names {
         guard let keys = state.keys(of: lying.epoch) else { continue }
         if let bytes = objects[keys.objectName(zone: .roster, lying.below)],
           let claim = open(claim: lying.below, bytes, keys)
         {
-          claims.append((lying.below, claim))
+          claims.append((lying, claim))
         }
       }
-      for (name, claim) in claims {
+      for (lying, claim) in claims {
         let rivals = Set(claims.filter { $0.claim.invite == claim.invite }.map(\.claim.device.id)).count - 1
-        try answer(name, claim, rivals: rivals)
+        try answer(lying, claim, rivals: rivals)
       }
       return try finishRoster()
 
@@ -428,7 +428,8 @@ struct RosterExchange {
   /// Admits a claim if this device may and nothing needs a person (format §8, model rule 18).
   ///
   /// - Parameter rivals: other devices' claims on the same invite that are open at the same time.
-  private mutating func answer(_ name: ObjectName, _ claim: Claim, rivals: Int) throws(EngineError) {
+  private mutating func answer(_ lying: Lying, _ claim: Claim, rivals: Int) throws(EngineError) {
+    let name = lying.below
     let roster = state.roster.state
     guard let invite = roster.invites.first(where: { $0.terms.id == claim.invite }) else { return }
     let who = "\(claim.personName) (\(claim.deviceName))"
@@ -467,6 +468,7 @@ struct RosterExchange {
     try state.write(operation, now: now)
     // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
     if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), now: now) }
+    state.admitted(in: lying.epoch)
     report.admitted.append(who)
   }
 

@@ -237,7 +237,9 @@ extension Home {
       // A device that was not in when an epoch began has no seal in it: it needs a key of a later one to begin with.
       let current = try state(of: membership.id)
       if let key = current.ring.keys[current.epoch],
-        !roster.households.contains(where: { $0.household == membership.id && $0.epoch == current.epoch })
+        roster.devices.count == 1
+          ? !roster.households.contains(where: { $0.household == membership.id })
+          : !roster.households.contains(where: { $0.household == membership.id && $0.epoch == current.epoch })
       {
         let access = HouseholdAccess(
           household: membership.id, name: membership.name, epoch: current.epoch, key: key,
