@@ -302,7 +302,8 @@ public struct HouseholdState: Sendable {
   var hasCausedNext: Bool {
     guard let current = roster.state.currentEpoch else { return false }
     return roster.entries.contains { entry in
-      guard entry.origin.device == log.origin.device, entry.hash != current, !roster.isBefore(entry.hash, current) else {
+      guard entry.origin.device == log.origin.device, entry.hash != current, !roster.isBefore(entry.hash, current)
+      else {
         return false
       }
       switch entry.operation {

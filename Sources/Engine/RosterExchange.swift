@@ -202,7 +202,9 @@ struct RosterExchange {
     do {
       let content = try Envelope.open(
         bytes, at: keys.place(.rosterCopy, zone: .roster, name: name), key: keys.zoneKey(.roster))
-      guard keys.rosterCopyName(content: content) == name else { throw LogError.misplaced("the copy belongs elsewhere") }
+      guard keys.rosterCopyName(content: content) == name else {
+        throw LogError.misplaced("the copy belongs elsewhere")
+      }
       let full = keys.objectName(zone: .roster, name)
       pool += try RosterCopy(decoding: content).entries.map { ($0, full) }
       openCopies.insert(full)

@@ -118,7 +118,9 @@ extension Home {
 
   /// Made from the first epoch's key, so it does not change with epochs (format §9).
   func digestKey(_ membership: Membership, _ zone: ZoneID) throws -> [UInt8] {
-    guard let first = try state(of: membership.id).keys(of: membership.id) else { throw EngineError.noKey(membership.id) }
+    guard let first = try state(of: membership.id).keys(of: membership.id) else {
+      throw EngineError.noKey(membership.id)
+    }
     return first.digestKey(zone: zone)
   }
 

@@ -158,7 +158,8 @@ extension Home {
         try await ensureIdentity(for: link.role, options)
         guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
         try adopt(
-          try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: link.role == .mine, locator: url.text,
+          try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: link.role == .mine,
+          locator: url.text,
           joining: HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret))
         try claim(invite, shown, link.secret)
       }

@@ -150,8 +150,9 @@ public struct OwnLog: Equatable, Sendable {
   ///   - end: the last entry that is safe without being repeated in the new epoch; nil for none.
   ///   - tail: the signed entries after it, verbatim.
   ///   - announces: whether a head is due there even if there is nothing to repeat, so that others learn where the former part ended.
-  public mutating func enter(_ epoch: EpochID, after end: Position?, isConfirmed: Bool, tail: [StoredEntry], announces: Bool)
-  {
+  public mutating func enter(
+    _ epoch: EpochID, after end: Position?, isConfirmed: Bool, tail: [StoredEntry], announces: Bool
+  ) {
     if counter > 0 {
       formerParts.append(
         Part(epoch: self.epoch, counter: counter, lastSegment: lastSegment, heads: liveHeads.map(\.counter)))

@@ -200,7 +200,8 @@ struct Household {
     keys = EpochKeys(household: state.household, epoch: state.epoch, key: key)
     try state.write(.zone(zone, name: "budget"), now: 500)
     ana = Participant(
-      keys: device, chain: chain, state: state, secrets: HouseholdSecrets(device: device), zone: zone, name: "Ana", random: SeededRandom("ana"))
+      keys: device, chain: chain, state: state, secrets: HouseholdSecrets(device: device), zone: zone, name: "Ana",
+      random: SeededRandom("ana"))
     shelf.objects[.marker] = marker(1)
   }
 

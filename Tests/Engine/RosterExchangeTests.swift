@@ -143,7 +143,9 @@ struct RosterExchangeTests {
     let bytes = ben.state.encoded()
     #expect(try HouseholdState(decoding: bytes, secrets: ben.secrets).encoded() == bytes)
     for length in stride(from: 0, to: bytes.count, by: 37) {
-      #expect(throws: EngineError.self) { try HouseholdState(decoding: Array(bytes.prefix(length)), secrets: ben.secrets) }
+      #expect(throws: EngineError.self) {
+        try HouseholdState(decoding: Array(bytes.prefix(length)), secrets: ben.secrets)
+      }
     }
     #expect(throws: EngineError.self) { try HouseholdState(decoding: bytes + [0], secrets: ben.secrets) }
   }

@@ -378,7 +378,7 @@ class Household:
             if level is None and origin[0] not in self.roster.removed:
                 self.findings.add(log_name, "its author is not in the roster")
                 continue
-            if level is None or level < 2:
+            if origin[0] in self.roster.limited:
                 limit = self.roster.limit(zone, origin) or (0, None)
                 need(limit[0] == 0 or len(log) < limit[0] or log[limit[0] - 1].hash == limit[1], "a limit on another branch")
             try:
@@ -392,6 +392,9 @@ class Household:
                         self.findings.add(log_name, "a group from the future")
                         continue
                     need(all(entry.household == self.id for entry in group), "an entry of another household")
+                    if not self.roster.might_write(origin[0], group[0].heads):
+                        self.findings.add(log_name, f"entry {group[0].sequence}: its author may not write")
+                        continue
                     rows.take(group)
             except (Damaged, Newer) as problem:
                 self.findings.add(log_name, problem)

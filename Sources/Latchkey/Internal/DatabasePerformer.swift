@@ -302,7 +302,8 @@ package struct DatabasePerformer {
       let isHead = HeadName(object.name) != nil
       let rows = isHead ? written.flatMap(\.rows) : []
       try replica.enqueue(
-        household: household.household, zone: zone, name: object.name.text, bytes: object.bytes, sequence: object.sequence,
+        household: household.household, zone: zone, name: object.name.text, bytes: object.bytes,
+        sequence: object.sequence,
         rows: rows)
     }
     try replica.setValue(Key.log(zone), log.encoded())
