@@ -63,13 +63,13 @@ let package = Package(
       "Latchkey", "Sources/Latchkey",
       [
         "LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog", "LatchkeyEngine",
-        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage",
+        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage", "LatchkeyConformance",
       ]),
     .executableTarget(
       name: "LatchkeyCommand",
       dependencies: [
-        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyEncoding",
-        "LatchkeyKeys", "LatchkeyRecords",
+        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyConformance",
+        "LatchkeyEncoding", "LatchkeyKeys", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
