@@ -62,3 +62,26 @@ public func hash32(_ purpose: String, key: [UInt8] = [], parts: Int, _ body: (in
 public func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
   a.count == b.count && sodium_memcmp(a, b, a.count) == 0
 }
+
+/// SipHash-2-4 (Aumasson, Bernstein 2012), a 64-bit number, with a key of sixteen bytes of which only the first may be
+/// other than zero: for telling values apart that nobody has made to collide.
+///
+/// - Parameters:
+///   - bytes: what is hashed.
+///   - kind: the key's first byte, so that two kinds of bytes never share an input.
+public func sipHash(_ bytes: UnsafeRawBufferPointer, kind: UInt8) -> UInt64 {
+  var out: UInt64 = 0
+  var key: (UInt64, UInt64) = (UInt64(kind).littleEndian, 0)
+  withUnsafeMutableBytes(of: &out) { out in
+    withUnsafeMutableBytes(of: &key) { key in
+      guard let out = out.bindMemory(to: UInt8.self).baseAddress, let key = key.bindMemory(to: UInt8.self).baseAddress
+      else { return }
+      var none: UInt8 = 0
+      let start = bytes.bindMemory(to: UInt8.self).baseAddress
+      _ = withUnsafePointer(to: &none) { none in
+        crypto_shorthash_siphash24(out, start ?? none, UInt64(bytes.count), key)
+      }
+    }
+  }
+  return UInt64(littleEndian: out)
+}

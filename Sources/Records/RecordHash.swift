@@ -7,8 +7,12 @@ public import LatchkeyEncoding
 ///   - name: the record's name.
 ///   - table: its table's wire name.
 ///   - state: its merged state.
+///   - fingerprint: of a value; given by a device that holds some values no more.
 /// - Returns: nil unless the record is live.
-public func recordHash(key: [UInt8], name: RecordName, table: String, state: RecordState) -> Hash32? {
+public func recordHash(
+  key: [UInt8], name: RecordName, table: String, state: RecordState,
+  fingerprint: (Value) -> UInt64 = { $0.fingerprint }
+) -> Hash32? {
   guard state.isLive else { return nil }
   var entries: [(key: Register, value: Value)] = []
   entries.reserveCapacity(state.registers.count)
@@ -24,7 +28,7 @@ public func recordHash(key: [UInt8], name: RecordName, table: String, state: Rec
     for entry in entries {
       writer.array(2)
       entry.key.write(to: &writer)
-      entry.value.write(to: &writer)
+      writer.uint(fingerprint(entry.value))
     }
     // [6, column] sorts after every text.
     for (column, sum) in sums {
@@ -32,7 +36,7 @@ public func recordHash(key: [UInt8], name: RecordName, table: String, state: Rec
       writer.array(2)
       writer.uint(6 as UInt64)
       writer.text(column)
-      sum.write(to: &writer)
+      writer.uint(fingerprint(sum))
     }
   }
 }

@@ -137,7 +137,7 @@ extension Replica {
     for (wire, name, incoming) in changes.inOrder {
       let table = try table(wire: wire)
       let row = try loadRow(RecordID(table: table.id, name: name)) ?? Row(name: name, table: table)
-      let before = row.state
+      let before = row.state.recovering(from: incoming)
       let merged = before.merging(incoming)
       if merged == before, row.isStamped { continue }
       row.state = merged

@@ -217,7 +217,7 @@ extension Replica {
     try loadTables()
     var syncing: Set<Int64> = []
     for report in try survey().tables {
-      let adopted = wanted.adopts ? wanted.adopted[report.name] : nil
+      let adopted = settings.adopts ? settings.adopted[report.name] : nil
       let syncs = adopted.map { $0 == .sync && report.verdict != .refused } ?? (report.verdict == .sync)
       guard syncs, let shape = try connection.shape(of: report.name), let id = try followTable(shape) else { continue }
       syncing.insert(id)
@@ -225,6 +225,7 @@ extension Replica {
     for table in tables where !syncing.contains(table.id) { try suspend(table) }
     try loadTables()
     for table in tables where table.shape != nil { try followReferences(table) }
+    if settings != wanted { try setState("settings", .blob(settings.encoded)) }
     appTriggers = nil
     try setState("notes", .integer(1))
     try retryAllParked()
@@ -261,7 +262,9 @@ extension Replica {
   /// Stops capturing a table that the app dropped or that cannot sync any more. Nothing is taken for deleted: what is
   /// known of its records stays, and is compared if the table comes back.
   private func suspend(_ table: SyncedTable) throws {
-    for letter in ["i", "u", "d"] { try connection.execute("DROP TRIGGER IF EXISTS main.lk_\(letter)\(table.id)") }
+    for letter in Bookkeeping.triggerLetters {
+      try connection.execute("DROP TRIGGER IF EXISTS main.lk_\(letter)\(table.id)")
+    }
     try connection.run("UPDATE main.lk_table SET name = NULL, scan = NULL WHERE id = ?", [.integer(table.id)])
     try connection.execute("DROP TABLE IF EXISTS main.lk_log\(table.id)")
   }
@@ -274,21 +277,31 @@ extension Replica {
           "SELECT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?",
           [SQLiteValue("lk_i\(table.id)")])?[0].string
       else { continue }
-      try connection.run(
-        "UPDATE main.lk_table SET name = ? WHERE id = ? AND name IS NOT ?",
-        [SQLiteValue(now), .integer(table.id), SQLiteValue(now)])
+      guard
+        let former = try connection.first("SELECT name FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0]
+          .string,
+        !sameBytes(former, now)
+      else { continue }
+      try connection.run("UPDATE main.lk_table SET name = ? WHERE id = ?", [SQLiteValue(now), .integer(table.id)])
+      followRules(renamedTable: former, to: now)
     }
   }
 
   /// Attaches one table, or makes again what it lacks.
   /// - Returns: its number; nil if it cannot be told which records its rows are.
   private func followTable(_ shape: TableShape) throws -> Int64? {
-    let known =
-      tables.first { $0.shape?.name == shape.name } ?? tables.first { $0.shape == nil && $0.wire == shape.name }
-    // The app renamed a table and made another of its former name: the wire name belongs to the renamed one.
-    if known == nil, tables.contains(where: { $0.wire == shape.name }) { return nil }
-    let table = try known ?? addTable(wire: shape.name, name: shape.name)
+    var known = tables.first { $0.shape?.name == shape.name }
+    if known == nil {
+      let wire = try wireName(ofNew: shape.name)
+      known = tables.first { $0.shape == nil && sameBytes($0.wire, wire) }
+      if known == nil { try addTable(wire: wire, name: shape.name) }
+    }
+    guard let table = known ?? tables.last else { return nil }
     var needsScan = known == nil
+    let (names, renamed) = try followNames(table.id, shape)
+    followRules(table: shape.name, renamed: renamed)
+    let former = try knownNames(table.id)
+    if names != former { try save(names: names, table.id) }
     let map = try connection.first(
       "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?", [SQLiteValue("lk_map\(table.id)")])?[0]
       .string
@@ -309,10 +322,15 @@ extension Replica {
       let present = try connection.first(
         "SELECT sql, tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?", [SQLiteValue(name)])
       if present?[0].string == sql, present?[1].string == shape.name { continue }
-      if present != nil { try connection.execute("DROP TRIGGER main.\(quoted(name))") } else { needsScan = true }
+      if present != nil {
+        try connection.execute("DROP TRIGGER main.\(quoted(name))")
+      } else if !name.hasPrefix("lk_c") {
+        needsScan = true
+      }
       try connection.execute(sql)
     }
-    let refreshed = makeTable(id: table.id, wire: table.wire, shape: shape, columnNames: table.columnNames)
+    let refreshed = makeTable(
+      id: table.id, wire: table.wire, shape: shape, columnNames: table.columnNames, names: names)
     refreshed.savedColumnCount = table.savedColumnCount
     try saveColumns(refreshed)
     try connection.run(
@@ -353,7 +371,9 @@ extension Replica {
       }
     }
     connection.forgetStatements()
-    for letter in ["i", "u", "d"] { try connection.execute("DROP TRIGGER IF EXISTS main.lk_\(letter)\(table.id)") }
+    for letter in Bookkeeping.triggerLetters {
+      try connection.execute("DROP TRIGGER IF EXISTS main.lk_\(letter)\(table.id)")
+    }
     try connection.execute("DROP TABLE main.lk_map\(table.id); DROP TABLE IF EXISTS main.lk_log\(table.id)")
     try connection.execute(Bookkeeping.map(table.id, shape))
     let kept = Set(pairs.map(\.row))
@@ -371,11 +391,11 @@ extension Replica {
     return true
   }
 
-  /// Forgets the cells of columns that the app dropped: their values are gone from here, and a stamp without its value
-  /// would hold off others'.
+  /// Follows columns that came and went. The values of those that the app dropped are gone from here: what stays of them
+  /// is their stamps and fingerprints, so that nobody takes the record for another.
   /// - Returns: whether there are columns that were not there before.
   private func followColumns(_ now: SyncedTable) throws -> Bool {
-    let present = now.columns.map(\.name).sorted()
+    let present = now.columns.map(\.wire).sorted()
     var reader = CBORReader(
       try connection.first("SELECT present FROM main.lk_table WHERE id = ?", [.integer(now.id)])?[0].bytes
         ?? encoded([]))
@@ -389,13 +409,7 @@ extension Replica {
     try loadTables()
     guard let table = tablesByID[now.id] else { return isGrown }
     try forEachRow(table) { row in
-      let rest = row.state.registers.filter { entry in
-        guard case .cell(let name) = entry.register, dropped.contains(name) else { return true }
-        return entry.value != .cell(.missing)
-      }
-      if rest.count == row.state.registers.count { return }
-      row.state = RecordState(rest)
-      try save(row)
+      if row.state.registers.contains(where: \.isMissing) { try save(row) }
     }
     try saveTotals()
     return isGrown
@@ -403,7 +417,7 @@ extension Replica {
 
   /// Where a column has become a reference, by new rules or because its target now syncs, what stands in it is read anew.
   private func followReferences(_ table: SyncedTable) throws {
-    let present = table.columns.filter { $0.reference != nil }.map(\.name).sorted()
+    let present = table.columns.filter { $0.reference != nil }.map(\.wire).sorted()
     let stored = try connection.first("SELECT refs FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0].bytes
     if stored == encoded(present) { return }
     try connection.run("UPDATE main.lk_table SET refs = ? WHERE id = ?", [.blob(encoded(present)), .integer(table.id)])

@@ -13,7 +13,7 @@ enum Bookkeeping {
     CREATE TABLE lk_value(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE lk_origin(id INTEGER PRIMARY KEY, device BLOB NOT NULL, incarnation BLOB NOT NULL, UNIQUE (device, incarnation));
     CREATE TABLE lk_table(
-      id INTEGER PRIMARY KEY, wire TEXT NOT NULL UNIQUE, name TEXT, columns BLOB NOT NULL, present BLOB, refs BLOB, keys BLOB,
+      id INTEGER PRIMARY KEY, wire TEXT NOT NULL UNIQUE, name TEXT, columns BLOB NOT NULL, names BLOB, present BLOB, refs BLOB, keys BLOB,
       scan BLOB, live INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, digest BLOB NOT NULL);
     CREATE TABLE lk_row(
       id INTEGER PRIMARY KEY, record BLOB NOT NULL, tid INTEGER NOT NULL, key, meta BLOB NOT NULL, shown BLOB,
@@ -54,6 +54,9 @@ enum Bookkeeping {
   /// What a log row says.
   enum Operation: Int64 { case insert = 1, update = 2, delete = 3 }
 
+  /// The triggers of a table begin with `lk_` and one of these: what notes names, inserts, updates, deletes.
+  static let triggerLetters = ["c", "i", "u", "d"]
+
   /// The capture triggers of a table, by name. They name key columns only, so that the app can drop any other; they
   /// only insert, so that no OR clause of the app's statement can make them fail; and a NULL key passes.
   static func triggers(_ id: Int64, _ shape: TableShape) -> [(name: String, sql: String)] {
@@ -74,7 +77,13 @@ enum Bookkeeping {
         "CREATE TRIGGER \(name) AFTER \(event) ON \(table) WHEN \(gate) BEGIN INSERT INTO lk_log\(id)(op, ms, \(columns)) VALUES (\(values)); END"
       )
     }
+    // Does nothing: SQLite keeps the list of columns up to date when the app renames one.
+    let names = shape.columns.map { quoted($0.name) }.joined(separator: ", ")
+    let witness = (
+      "lk_c\(id)", "CREATE TRIGGER lk_c\(id) AFTER UPDATE OF \(names) ON \(table) WHEN 0 BEGIN SELECT 1; END"
+    )
     return [
+      witness,
       trigger("i", "INSERT", k, "\(Operation.insert.rawValue), \(now), \(new)"),
       trigger("u", "UPDATE", "\(k), \(o)", "\(Operation.update.rawValue), \(now), \(new), \(moved)"),
       trigger("d", "DELETE", k, "\(Operation.delete.rawValue), \(now), \(old)"),

@@ -43,7 +43,7 @@ extension Replica {
         builder = nil
         next.add(
           table: table.wire, record: row.name,
-          row.state.registers.filter { $0.value != .cell(.missing) }.map { ($0.register, $0.value, .other($0.stamp)) },
+          row.state.registers.filter { !$0.isMissing }.map { ($0.register, $0.value, .other($0.stamp)) },
           compress: table.compress)
         builder = next
         if next.rowCount >= rowsPerGroup { try flush() }

@@ -9,7 +9,7 @@ extension Replica {
     var loaded: [SyncedTable] = []
     totals = [:]
     for row in try connection.rows(
-      "SELECT id, wire, name, columns, live, deleted, digest, keys FROM main.lk_table ORDER BY id")
+      "SELECT id, wire, name, columns, live, deleted, digest, keys, names FROM main.lk_table ORDER BY id")
     {
       guard let id = row[0].integer, let wire = row[1].string, let names = row[3].bytes else { continue }
       totals[id] = TableTotals(
@@ -18,7 +18,8 @@ extension Replica {
       var reader = CBORReader(names)
       let columnNames = try reader.texts()
       let shape = try row[2].string.flatMap { try connection.shape(of: $0) }
-      let table = makeTable(id: id, wire: wire, shape: shape, columnNames: columnNames)
+      let table = makeTable(
+        id: id, wire: wire, shape: shape, columnNames: columnNames, names: try row[8].bytes.map(decode(names:)) ?? [])
       if shape == nil, let keys = row[7].bytes {
         var reader = CBORReader(keys)
         table.keyCount = try reader.texts().count
@@ -29,18 +30,21 @@ extension Replica {
     install(loaded)
   }
 
-  func makeTable(id: Int64, wire: String, shape: TableShape?, columnNames: [String]) -> SyncedTable {
+  func makeTable(
+    id: Int64, wire: String, shape: TableShape?, columnNames: [String], names named: [NamedColumn]
+  ) -> SyncedTable {
     let rule = settings.rules[shape?.name ?? wire]
     var names = columnNames
     var columns: [SyncedColumn] = []
     let local = Set(rule.localColumns.map { $0.lowercased() })
     for column in shape?.columns ?? [] where !column.isGenerated && !local.contains(column.name.lowercased()) {
       let number: Int
-      if let known = names.firstIndex(where: { $0.utf8.elementsEqual(column.name.utf8) }) {
+      let wire = named.first { sameBytes($0.name, column.name) }?.wire ?? column.name
+      if let known = names.firstIndex(where: { sameBytes($0, wire) }) {
         number = known
       } else {
         number = names.count
-        names.append(column.name)
+        names.append(wire)
       }
       let value: SQLiteValue?
       switch column.defaultSQL.map(LiteralDefault.init) {
@@ -50,7 +54,8 @@ extension Replica {
       }
       columns.append(
         SyncedColumn(
-          name: column.name, number: number, affinity: column.affinity, collation: Collation(name: column.collation),
+          name: column.name, wire: wire, number: number, affinity: column.affinity,
+          collation: Collation(name: column.collation),
           isRequired: column.isNotNull || column.keyPosition > 0, isKey: column.keyPosition > 0, defaultValue: value))
     }
     let table = SyncedTable(
@@ -164,7 +169,8 @@ extension Replica {
     let id = connection.lastInsertedRow
     totals[id] = TableTotals()
     savedTotals[id] = TableTotals()
-    let table = makeTable(id: id, wire: wire, shape: try name.flatMap { try connection.shape(of: $0) }, columnNames: [])
+    let table = makeTable(
+      id: id, wire: wire, shape: try name.flatMap { try connection.shape(of: $0) }, columnNames: [], names: [])
     install(tables + [table])
     try saveColumns(table)
     return table

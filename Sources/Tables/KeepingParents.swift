@@ -43,14 +43,14 @@ struct ParentKeeper {
       guard let (row, before, _, _) = lost[needed[at]] else { break }
       at += 1
       for column in row.table.columns where column.isRequired {
-        guard let table = column.reference?.table, case .reference(let name)? = before.cell(column.name),
+        guard let table = column.reference?.table, case .reference(let name)? = before.cell(column.wire),
           case let parent = RecordID(table: table, name: name), lost[parent] != nil, isNeeded.insert(parent).inserted
         else { continue }
         needed.append(parent)
       }
     }
     let whole = needed.reversed().filter { name in
-      !(lost[name]?.before.registers.contains { $0.value == .cell(.missing) } ?? true)
+      !(lost[name].map { $0.row.lacksShownValue(in: $0.before) } ?? true)
     }
     if whole.isEmpty { return [] }
     let origin = replica.zoneBinding.origin
@@ -60,7 +60,8 @@ struct ParentKeeper {
       guard let (row, before, _, _) = lost[name] else { continue }
       builder.add(
         table: row.table.wire, record: row.name,
-        [(.born, .life(nil), .own)] + before.cells.map { (.cell($0.column), .cell($0.value), .own) },
+        [(.born, .life(nil), .own)]
+          + before.cells.filter { !$0.value.isMissing }.map { (.cell($0.column), .cell($0.value), .own) },
         compress: row.table.compress)
     }
     let tie = try emit(PendingGroup(hlc: hlc, parts: builder.finish()))
@@ -71,7 +72,8 @@ struct ParentKeeper {
       row.state = row.state.merging(
         RecordState(
           [RegisterEntry(.born, own, .life(nil))]
-            + before.cells.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) }))
+            + before.cells.filter { !$0.value.isMissing }.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) })
+      )
       return "\(row.table.name) \(key.map(describe).joined(separator: ", "))"
     }
   }
@@ -91,7 +93,7 @@ struct ParentKeeper {
       for child in try replica.connection.rows(table.selectKeys(where: index), [target]) {
         guard let id = try replica.mapped(table, child), let loaded = try replica.loadRow(id: id) else { continue }
         let merged = try state(loaded.record) ?? loaded.state
-        guard merged.isLive, let cell = merged[.cell(column.name)], cell.value == .cell(.reference(row.name)),
+        guard merged.isLive, let cell = merged[.cell(column.wire)], cell.value == .cell(.reference(row.name)),
           cell.stamp.origin.device == replica.zoneBinding.origin.device
         else { continue }
         return true

@@ -112,6 +112,7 @@ extension Replica {
     case .noTable: return "this file has no such table, or keeps it to itself"
     case .newerValue: return "it has a kind of value of a newer version"
     case .tooLarge: return "a value is over the size that is sent"
+    case .keyless: return "the app made its key NULL here; it is the same row again once it has a key"
     case .lost: return "the app threw its table away; its values are in the store"
     }
   }
@@ -183,7 +184,7 @@ extension Replica {
     for table in inOrder {
       try forEachRow(table) { row in
         guard row.state.isLive else { return }
-        try body(table.wire, row.name, row.state.cells.filter { $0.value != .missing }.map { ($0.column, $0.value) })
+        try body(table.wire, row.name, row.state.cells.filter { !$0.value.isMissing }.map { ($0.column, $0.value) })
       }
     }
   }

@@ -274,7 +274,7 @@ final class Materialiser {
     let table = row.table
     if table.shape == nil, row.key != nil {
       // The app dropped the table. What it showed is compared if it comes back.
-      row.kept = allCells(row)
+      row.kept = allCells(row).filter { !$0.value.isMissing }
       try setParking(row, row.state.isLive ? .lost : nil, waits: [])
       return try replica.save(row)
     }
@@ -286,7 +286,8 @@ final class Materialiser {
       return
     }
     guard table.shape != nil else { return try park(row, .noTable) }
-    if row.state.registers.contains(where: { $0.value == .cell(.missing) }) { return try park(row, .lost) }
+    if row.parking == .keyless { return try park(row, .keyless) }
+    if row.key == nil, row.lacksShownValue(in: row.state) { return try park(row, .lost) }
     if let key = row.key {
       row.reservedKey = key
     } else if table.keyIsLocal {
@@ -304,6 +305,12 @@ final class Materialiser {
       }
       let column = table.columns[index]
       if table.keyIsLocal, column.isKey { continue }
+      if cell.value.isMissing {
+        // A column that was away: missing is not NULL, and what the app shows meanwhile is not taken for an edit.
+        values[index] = row.values?[index] ?? column.defaultValue
+        kept[number] = cell.value
+        continue
+      }
       switch cell.value {
       case .reference where column.reference == nil && column.isKey:
         // Rules that are missing here: what a key would show differs per device.
@@ -348,7 +355,7 @@ final class Materialiser {
     if table.keyIsLocal, let key = row.reservedKey {
       let column = table.columns[table.key[0]]
       values[table.key[0]] = key[0]
-      if let hint = row.state.cell(column.name), hint != Value(key[0]) { kept[column.number] = hint }
+      if let hint = row.state.cell(column.wire), hint != Value(key[0]) { kept[column.number] = hint }
     }
     for index in table.key where values[index]?.isNull ?? true {
       return try park(row, .refused("the row has no \(table.columns[index].name)"))
@@ -357,7 +364,7 @@ final class Materialiser {
     var shown: FieldHashes = [:]
     for (index, column) in table.columns.enumerated() {
       shown[column.number] = FieldHash(written[index])
-      if let cell = row.state.cell(column.name), kept[column.number] == nil, targets[column.number] == nil,
+      if let cell = row.state.cell(column.wire), kept[column.number] == nil, targets[column.number] == nil,
         cell != Value(written[index])
       {
         kept[column.number] = cell
@@ -431,7 +438,7 @@ final class Materialiser {
     if let name = column.reference?.column {
       guard let index = table.columns.firstIndex(where: { $0.name == name }) else { return .waiting }
       if let row, inProgress.contains(row.record) || row.isOff {
-        guard let value = row.state.cell(name)?.plain, !value.isNull else { return .waiting }
+        guard let value = row.state.cell(table.columns[index].wire)?.plain, !value.isNull else { return .waiting }
         return .value(value)
       }
       guard let values = try connection.first(table.selectRow, key), !values[index].isNull else { return .waiting }
@@ -452,7 +459,7 @@ final class Materialiser {
 
   private func allCells(_ row: Row) -> [Int: Value] {
     var out: [Int: Value] = [:]
-    for cell in row.state.cells where cell.value != .missing { out[row.table.number(of: cell.column)] = cell.value }
+    for cell in row.state.cells { out[row.table.number(of: cell.column)] = cell.value }
     return out
   }
 
@@ -712,7 +719,7 @@ final class Materialiser {
     }
     var chosen: Int64?
     // Near the greatest key there would be none left for the app's own rows.
-    if case .integer(let hint)? = row.state.cell(column.name), hint < Int64.max - 1 << 32, try isFree(hint) {
+    if case .integer(let hint)? = row.state.cell(column.wire), hint < Int64.max - 1 << 32, try isFree(hint) {
       chosen = hint
     }
     while chosen == nil {

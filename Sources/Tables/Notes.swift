@@ -4,35 +4,44 @@ internal import LatchkeySQLite
 
 /// Facts about the zone that are not rows: the schema and the rules, so that a device without the app can make the tables.
 extension Replica {
-  /// What this file has to say of its schema and has not said yet. Said again only if it changed here.
+  /// What this file has to say of its schema and has not said yet. Said again only if it changed here: what others say of
+  /// theirs, and rules that were taken from them, are no news.
   func pendingNotes() throws -> [PendingNote] {
     guard try state("notes")?.integer == 1 else { return [] }
     // A file that is filled from the zone has nothing to say before it heard the zone.
     if settings.adopts, try note(DatabaseNote.kind, DatabaseNote.key) == nil { return [] }
     try setState("notes", nil)
     let survey = try survey()
-    var notes: [PendingNote] = []
+    var notes: [(note: PendingNote, own: [UInt8])] = []
     for report in survey.tables {
       guard let shape = try connection.shape(of: report.name) else { continue }
       let verdict = settings.adopts ? settings.adopted[report.name] ?? report.verdict : report.verdict
-      let wire = tables.first { $0.shape?.name == report.name }?.wire ?? report.name
-      let note = SchemaNote(shape: shape, verdict: verdict, rules: settings.rules[report.name])
-      notes.append(PendingNote(kind: SchemaNote.kind, key: wire, value: note.encoded))
+      let table = tables.first { $0.shape?.name == report.name }
+      if table == nil, tables.contains(where: { $0.shape != nil && sameBytes($0.wire, report.name) }) { continue }
+      let known = try table.map { try knownNames($0.id) } ?? []
+      var note = SchemaNote(
+        wire: table?.wire ?? report.name, shape: shape,
+        wires: shape.columns.map { column in known.first { sameBytes($0.name, column.name) }?.wire ?? column.name },
+        verdict: verdict, rules: settings.rules[report.name])
+      let pending = PendingNote(kind: SchemaNote.kind, key: note.wire, value: note.encoded)
+      if settings.adopts { (note.verdict, note.rules) = (.local, TableRules()) }
+      notes.append((pending, note.encoded))
     }
     let database = DatabaseNote(
       userVersion: try connection.integer("PRAGMA main.user_version") ?? 0,
       applicationID: try connection.integer("PRAGMA main.application_id") ?? 0, needsTemplate: survey.needsTemplate)
-    notes.append(PendingNote(kind: DatabaseNote.kind, key: DatabaseNote.key, value: database.encoded))
-    return try notes.filter { note in
+    notes.append(
+      (PendingNote(kind: DatabaseNote.kind, key: DatabaseNote.key, value: database.encoded), database.encoded))
+    return try notes.filter { note, value in
       let own = "note \(note.kind) \(note.key)"
       let said = try state(own)?.bytes
-      if said == note.value { return false }
-      try setState(own, .blob(note.value))
+      if said == value { return false }
+      try setState(own, .blob(value))
       let present = try self.note(note.kind, note.key)
       // The template of a joining device may be older than what the zone describes: only later changes are news.
       if settings.adopts, said == nil, present != nil { return false }
       return present?.value != note.value
-    }
+    }.map(\.note)
   }
 
   /// What the zone says, newest first or only.
@@ -96,25 +105,33 @@ extension Replica {
 
   private func adopt() throws {
     var wanted = settings
-    if wanted.createsTables, let note = try note(DatabaseNote.kind, DatabaseNote.key),
-      let database = try? DatabaseNote(decoding: note.value)
-    {
+    let database = try note(DatabaseNote.kind, DatabaseNote.key).flatMap { try? DatabaseNote(decoding: $0.value) }
+    // Once the file has tables an app may be using it, and then its version and its migrations are the app's.
+    if wanted.createsTables, let database, try state("made") == nil {
       if !database.needsTemplate.isEmpty { throw TablesError.needsTemplate(database.needsTemplate) }
       if let version = Int32(exactly: database.userVersion) {
         try connection.run("PRAGMA main.user_version = \(version)")
       }
       if let id = Int32(exactly: database.applicationID) { try connection.run("PRAGMA main.application_id = \(id)") }
+      try setState("made", .integer(1))
     }
-    for raw in try connection.rows(
-      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))])
-    {
-      guard let key = raw[0].string, let value = raw[1].bytes, let note = try? SchemaNote(table: key, decoding: value)
-      else { continue }
-      if try connection.shape(of: key) == nil {
+    let isOfThisVersion = try database?.userVersion == connection.integer("PRAGMA main.user_version")
+    let notes = try connection.rows(
+      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))]
+    ).compactMap { raw -> SchemaNote? in
+      guard let key = raw[0].string, let value = raw[1].bytes else { return nil }
+      return try? SchemaNote(table: key, decoding: value)
+    }
+    for note in notes {
+      let key = note.wire
+      let known = tables.first { $0.shape != nil && sameBytes($0.wire, key) }
+      if known == nil, try connection.shape(of: note.shape.name) == nil {
         // What cannot be made does not hold up the rest: its rows are kept and listed.
-        guard wanted.createsTables, try create(note) else { continue }
+        guard wanted.createsTables, isOfThisVersion, try create(note) else { continue }
       }
-      guard let shape = try connection.shape(of: key), rulesFit(note.rules, shape) else { continue }
+      guard let shape = try known?.shape ?? connection.shape(of: note.shape.name) else { continue }
+      let own = try known.map { try knownNames($0.id) } ?? note.names
+      guard let rules = rules(note, own, notes), rulesFit(rules, shape) else { continue }
       if note.verdict == .sync, settings.adopted[shape.name] == nil, !wanted.createsTables,
         tables.first(where: { $0.shape?.name == shape.name }) == nil
       {
@@ -122,9 +139,35 @@ extension Replica {
         try withoutCapture { try connection.run("DELETE FROM main.\(quoted(shape.name))") }
       }
       wanted.adopted[shape.name] = note.verdict
-      wanted.rules.tables[shape.name] = note.rules == TableRules() ? nil : note.rules
+      wanted.rules.tables[shape.name] = rules == TableRules() ? nil : rules
     }
     if wanted != settings || wanted.createsTables { try follow(wanted) }
+  }
+
+  /// The zone's rules for a table, by the names that its columns and the tables that they refer to have here; nil if one is
+  /// not here.
+  private func rules(_ note: SchemaNote, _ own: [NamedColumn], _ notes: [SchemaNote]) -> TableRules? {
+    func here(_ column: String) -> String? {
+      let folded = column.lowercased()
+      guard let wire = note.names.first(where: { $0.name.lowercased() == folded })?.wire else { return column }
+      return own.first { sameBytes($0.wire, wire) }?.name
+    }
+    var rules = note.rules
+    rules.localColumns = note.rules.localColumns.compactMap(here)
+    if case .columns(let columns)? = note.rules.identity { rules.identity = .columns(columns.compactMap(here)) }
+    rules.references = [:]
+    for (column, said) in note.rules.references.sorted(by: { $0.key < $1.key }) {
+      guard let column = here(column) else { return nil }
+      var reference = said
+      let folded = said.table.lowercased()
+      if let wire = notes.first(where: { $0.shape.name.lowercased() == folded })?.wire,
+        let table = tables.first(where: { $0.shape != nil && sameBytes($0.wire, wire) })
+      {
+        reference.table = table.name
+      }
+      rules.references[column] = reference
+    }
+    return rules.localColumns.count == note.rules.localColumns.count ? rules : nil
   }
 
   /// Rules from the zone about columns that this file's schema lacks are left out: they would not hold here.
@@ -140,7 +183,10 @@ extension Replica {
     do {
       for sql in statements { try connection.execute(sql) }
       let made = try connection.shape(of: note.shape.name)
-      if let made, SchemaNote(shape: made, verdict: note.verdict, rules: note.rules).encoded == note.encoded {
+      if let made,
+        SchemaNote(wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, rules: note.rules).encoded
+          == note.encoded
+      {
         try connection.run("RELEASE lk_make")
         return true
       }

@@ -57,10 +57,15 @@ final class Row {
   var born: Stamp? { state.newestBorn }
   var record: RecordID { RecordID(table: table.id, name: name) }
 
+  /// Whether there are values that a column of the table should show and this file does not have.
+  func lacksShownValue(in state: RecordState) -> Bool {
+    state.cells.contains { $0.value.isMissing && table.indexByNumber[table.number(of: $0.column)] != nil }
+  }
+
   /// Says what a cell's value is where the table shows another.
   func keep(_ value: Value, at column: SyncedColumn) {
     kept[column.number] = value
-    guard let entry = state[.cell(column.name)], entry.value != .cell(value) else { return }
+    guard let entry = state[.cell(column.wire)], entry.value != .cell(value) else { return }
     state = RecordState(
       state.registers.map { $0.register == entry.register ? RegisterEntry($0.register, $0.stamp, .cell(value)) : $0 })
   }
@@ -84,6 +89,8 @@ enum Parking: Equatable {
   case tooLarge
   /// The app threw the table's rows away with the table: their values are in the store only.
   case lost
+  /// The app made its key NULL here, so that it cannot be told from other rows.
+  case keyless
 
   var kind: Int64 {
     switch self {
@@ -95,13 +102,14 @@ enum Parking: Equatable {
     case .newerValue: 6
     case .tooLarge: 7
     case .lost: 8
+    case .keyless: 9
     }
   }
 
   var target: RecordName? {
     switch self {
     case .waiting(let target), .parentDeleted(let target), .unique(let target): target
-    case .refused, .noTable, .newerValue, .tooLarge, .lost: nil
+    case .refused, .noTable, .newerValue, .tooLarge, .lost, .keyless: nil
     }
   }
 
@@ -115,6 +123,7 @@ enum Parking: Equatable {
     case (6, _): self = .newerValue
     case (7, _): self = .tooLarge
     case (8, _): self = .lost
+    case (9, _): self = .keyless
     default: return nil
     }
   }
@@ -276,5 +285,20 @@ extension [UInt8] {
 
   mutating func append(word value: UInt64) {
     for shift in stride(from: 56, through: 0, by: -8) { append(UInt8(truncatingIfNeeded: value >> UInt64(shift))) }
+  }
+}
+
+extension RegisterEntry {
+  /// Whether this file no longer has its value.
+  var isMissing: Bool {
+    if case .cell(let value) = value { value.isMissing } else { false }
+  }
+}
+
+extension RecordState {
+  /// Without those values that this file does not have and the other state brings.
+  func recovering(from other: RecordState) -> RecordState {
+    guard registers.contains(where: \.isMissing) else { return self }
+    return RecordState(registers.filter { !($0.isMissing && other[$0.register]?.stamp == $0.stamp) })
   }
 }

@@ -71,7 +71,13 @@ extension Replica {
       } else if let index = row.table.indexByNumber[number], let values = row.values {
         value = try cellValue(row, index, values[index], gone)
       } else {
-        value = .missing
+        value = .missing(row.targets[number] ?? row.shown[number] ?? .unknown)
+        // A table that is away may come back as it was: what it showed stays comparable.
+        if row.key == nil || row.table.shape != nil && row.table.indexByNumber[number] == nil {
+          row.kept[number] = value
+          row.shown[number] = nil
+          row.targets[number] = nil
+        }
       }
       entries.append(RegisterEntry(.cell(row.table.columnNames[number]), stamp, .cell(value)))
     }
@@ -95,9 +101,14 @@ extension Replica {
     var reader = CBORReader(bytes)
     try reader.array(exactly: 2)
     for _ in 0..<(try reader.array()) {
-      try reader.array(exactly: 2)
+      let isMissing = try reader.array(max: 3) == 3
       let number = try reader.uint(max: 1 << 20)
-      row.kept[number] = try Value.read(from: &reader)
+      if isMissing {
+        row.kept[number] = .missing(FieldHash(value: try reader.uint()))
+        _ = try reader.null()
+      } else {
+        row.kept[number] = try Value.read(from: &reader)
+      }
     }
     if try reader.null() { return [] }
     let nobody = Origin(device: .zero, incarnation: Incarnation(0))
@@ -137,7 +148,7 @@ extension Replica {
     let table = row.table
     if !row.kept.isEmpty {
       row.kept = row.kept.filter {
-        $0.value != .missing && $0.key < table.columnNames.count && row.state.cell(table.columnNames[$0.key]) != nil
+        $0.key < table.columnNames.count && row.state.cell(table.columnNames[$0.key]) != nil
       }
     }
     var keptEntries: [RegisterEntry] = []
@@ -153,11 +164,9 @@ extension Replica {
       ? [] : try RowCodec.encode(row.state, table) { try origins.number(of: $0, connection) }
     try saveColumns(table)
     let shown: SQLiteValue = row.key == nil ? .null : .blob(RowCodec.encode(shown: row.shown, targets: row.targets))
-    // With a value missing here the hash cannot be made again; it still is what it was.
-    let isWhole = !row.state.registers.contains { $0.value == .cell(.missing) }
-    let newHash =
-      !isWhole && row.state.isLive
-      ? row.hash : recordHash(key: zoneBinding.digestKey, name: row.name, table: table.wire, state: row.state)
+    let newHash = recordHash(key: zoneBinding.digestKey, name: row.name, table: table.wire, state: row.state) {
+      FieldHash($0).value
+    }
     try count(row, newHash)
     row.hash = newHash
     let values: [SQLiteValue] = [
@@ -200,9 +209,15 @@ extension Replica {
     writer.array(2)
     writer.array(row.kept.count)
     for number in row.kept.keys.sorted() {
-      writer.array(2)
+      let value = row.kept[number] ?? .null
+      writer.array(value.isMissing ? 3 : 2)
       writer.uint(number)
-      (row.kept[number] ?? .null).write(to: &writer)
+      if let lost = value.lostFingerprint {
+        writer.uint(lost)
+        writer.null()
+      } else {
+        value.write(to: &writer)
+      }
     }
     if entries.isEmpty {
       writer.null()

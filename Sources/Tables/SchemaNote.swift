@@ -5,16 +5,23 @@ internal import LatchkeySQLite
 /// A table as it is described in the zone (format §6, note kind 1): structured, never SQL, so that a device without
 /// the app's file can make the table and nothing else.
 ///
-/// `[1, without rowid, strict, autoincrement, columns, foreign keys, indexes, verdict, rules]` with
-/// column = `[name, type, not null, default, key position, collation, generated]`, default = null, a value in an array,
+/// `[1, without rowid, strict, autoincrement, columns, foreign keys, indexes, verdict, rules]`, and the table's name if it is
+/// not that on the wire, with column = `[name, type, not null, default, key position, collation, generated]`, and its name on
+/// the wire if it has another; default = null, a value in an array,
 /// or the text CURRENT_…; foreign key = `[table, [from…], [to…], on update, on delete]`;
 /// index = `[name or null for a UNIQUE clause, unique, [[column, descending, collation]…]]`; rules as in ``TableRules``.
 struct SchemaNote: Equatable {
   static let kind: UInt64 = 1
 
+  /// The table's name on the wire.
+  var wire: String
   var shape: TableShape
+  /// The columns' names on the wire, as the shape orders them.
+  var wires: [String]
   var verdict: Verdict
   var rules: TableRules
+
+  var names: [NamedColumn] { zip(shape.columns, wires).map { NamedColumn(name: $0.name, wire: $1) } }
 
   /// Indexes that a description can have: neither partial nor over expressions, the key's own left out.
   private var indexes: [IndexShape] {
@@ -24,14 +31,16 @@ struct SchemaNote: Equatable {
 
   var encoded: [UInt8] {
     var writer = CBORWriter()
-    writer.array(9)
+    let isRenamed = !sameBytes(shape.name, wire)
+    writer.array(isRenamed ? 10 : 9)
     writer.uint(1 as UInt64)
     writer.bool(shape.isWithoutRowID)
     writer.bool(shape.isStrict)
     writer.bool(shape.isAutoincrement)
     writer.array(shape.columns.count)
-    for column in shape.columns {
-      writer.array(7)
+    for (column, wire) in zip(shape.columns, wires) {
+      let isRenamed = !sameBytes(column.name, wire)
+      writer.array(isRenamed ? 8 : 7)
       writer.text(column.name)
       writer.text(column.type)
       writer.bool(column.isNotNull)
@@ -45,6 +54,7 @@ struct SchemaNote: Equatable {
       writer.uint(column.keyPosition)
       writer.text(column.collation)
       writer.bool(column.isGenerated)
+      if isRenamed { writer.text(wire) }
     }
     writer.array(shape.foreignKeys.count)
     for key in shape.foreignKeys {
@@ -70,11 +80,14 @@ struct SchemaNote: Equatable {
     }
     writer.text(verdict.rawValue)
     rules.write(to: &writer)
+    if isRenamed { writer.text(shape.name) }
     return writer.bytes
   }
 
-  init(shape: TableShape, verdict: Verdict, rules: TableRules) {
+  init(wire: String, shape: TableShape, wires: [String], verdict: Verdict, rules: TableRules) {
+    self.wire = wire
     self.shape = shape
+    self.wires = wires
     self.verdict = verdict
     self.rules = rules
   }
@@ -82,14 +95,17 @@ struct SchemaNote: Equatable {
   /// Reads a description. Bounded by format §12; a newer version or anything unexpected throws.
   init(table: String, decoding bytes: [UInt8]) throws(CBORError) {
     var reader = CBORReader(bytes)
-    try reader.array(exactly: 9)
+    let count = try reader.array(max: 10)
+    guard count >= 9 else { throw .unexpected("a table's description") }
     guard try reader.uint() == 1 else { throw .unexpected("version 1") }
     let isWithoutRowID = try reader.bool()
     let isStrict = try reader.bool()
     let isAutoincrement = try reader.bool()
     var columns: [ColumnShape] = []
+    var wires: [String] = []
     for _ in 0..<(try reader.array(max: 32_767)) {
-      try reader.array(exactly: 7)
+      let count = try reader.array(max: 8)
+      guard count >= 7 else { throw .unexpected("a column's description") }
       let name = try reader.text(max: 1_024)
       let type = try reader.text(max: 1_024)
       let isNotNull = try reader.bool()
@@ -111,6 +127,7 @@ struct SchemaNote: Equatable {
           name: name, type: type, isNotNull: isNotNull, defaultSQL: defaultSQL,
           keyPosition: try reader.uint(max: 32_767),
           collation: try reader.text(max: 1_024), isGenerated: try reader.bool()))
+      wires.append(count == 8 ? try reader.text(max: 1_024) : name)
     }
     var foreignKeys: [ForeignKeyShape] = []
     for _ in 0..<(try reader.array(max: 1_024)) {
@@ -141,13 +158,15 @@ struct SchemaNote: Equatable {
     }
     guard let verdict = Verdict(rawValue: try reader.text(max: 32)) else { throw .unexpected("verdict") }
     let rules = try TableRules(from: &reader)
+    let name = count == 10 ? try reader.text(max: 1_024) : table
     try reader.finish()
     self.init(
+      wire: table,
       shape: TableShape(
-        name: table, columns: columns, isWithoutRowID: isWithoutRowID, isStrict: isStrict,
+        name: name, columns: columns, isWithoutRowID: isWithoutRowID, isStrict: isStrict,
         isAutoincrement: isAutoincrement,
         foreignKeys: foreignKeys, indexes: indexes, sql: ""),
-      verdict: verdict, rules: rules)
+      wires: wires, verdict: verdict, rules: rules)
   }
 
   // MARK: Making the table

@@ -136,9 +136,21 @@ extension TableRules {
 }
 
 extension Value {
-  /// Stands for a value that this file no longer has, though it has its stamp: the app threw the table away, or the
-  /// column. Never written to the wire; CBOR's "undefined", which no reader takes.
-  static let missing = Value.unknown([0xf7])
+  /// Stands for a value that this file no longer has, though it has its stamp and fingerprint: the app threw the table
+  /// away, or the column. Never written to the wire; begins with CBOR's "undefined", which no reader takes.
+  static func missing(_ hash: FieldHash) -> Value {
+    var raw: [UInt8] = [0xf7]
+    raw.append(word: hash.value)
+    return .unknown(raw)
+  }
+
+  /// Of a value that this file no longer has; nil for all others.
+  var lostFingerprint: UInt64? {
+    guard case .unknown(let raw) = self, raw.count == 9, raw[0] == 0xf7 else { return nil }
+    return raw[1...].reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  var isMissing: Bool { lostFingerprint != nil }
 
   /// A value as the table holds it, taken as it is.
   init(_ value: SQLiteValue) {

@@ -105,6 +105,7 @@ struct StampPass {
     var row: Int64?
     /// The record that was deleted under this key before something was inserted again.
     var former: Int64?
+    var isUpdated = false
     /// Whether an insert met a mapped key: REPLACE deleted it without a trigger.
     var isReplaced = false
     var milliseconds: Int64 = 0
@@ -159,8 +160,8 @@ struct StampPass {
       if isMove, !old.contains(where: \.isNull) {
         let from = try touch(old)
         if key.contains(where: \.isNull) {
-          // The row can no longer be told from others: for the zone it is deleted.
-          if let row = touches[from]?.row { freed[row] = milliseconds }
+          // The row can no longer be told from others, and nobody has deleted it.
+          if let row = touches[from]?.row { try loseKey(table, row) }
           touches[from]?.row = nil
           continue
         }
@@ -194,6 +195,7 @@ struct StampPass {
         mayReplace = true
       case .update:
         touches[at]?.key = key
+        touches[at]?.isUpdated = true
         mayReplace = true
       case .delete:
         if let row = touches[at]?.row {
@@ -248,6 +250,10 @@ struct StampPass {
         continue
       }
       guard let values else { continue }
+      if touch.row == nil, touch.isUpdated, let row = try keyless(table, values) {
+        moves.append((row, touch.key))
+        try connection.run("DELETE FROM main.lk_park WHERE row = ?", [.integer(row)])
+      }
       if touch.isReplaced, let row = touch.row, try !isSame(row, values, table, wasReplaced: true) {
         freed[row] = touch.milliseconds
       }
@@ -287,6 +293,39 @@ struct StampPass {
         }
       }
     }
+  }
+
+  /// Keeps the record of a row whose key the app made NULL: here it is not shown under it, elsewhere it stays.
+  private func loseKey(_ table: SyncedTable, _ id: Int64) throws {
+    try release(table, id)
+    guard let row = try replica.loadRow(id: id) else { return }
+    guard row.isStamped else {
+      try connection.run("DELETE FROM main.lk_row WHERE id = ?", [.integer(id)])
+      return
+    }
+    row.key = nil
+    for cell in row.state.cells { row.kept[table.number(of: cell.column)] = cell.value }
+    try replica.save(row)
+    try replica.park(id, table, .keyless)
+  }
+
+  /// The record of a row that had lost its key and got one again: of those that wait, the first that has at least half its
+  /// fields.
+  private func keyless(_ table: SyncedTable, _ values: [SQLiteValue]) throws -> Int64? {
+    guard table.keyMayBeNull else { return nil }
+    let fields = table.columns.indices.filter { !table.key.contains($0) }
+    for raw in try connection.rows(
+      "SELECT row FROM main.lk_park WHERE tid = ? AND kind = ? ORDER BY row",
+      [.integer(table.id), .integer(Parking.keyless.kind)])
+    {
+      guard let id = raw[0].integer, let row = try replica.loadRow(id: id) else { continue }
+      let equal = try fields.count { index in
+        guard let cell = row.state.cell(table.columns[index].wire) else { return values[index].isNull }
+        return try FieldHash(cell) == FieldHash(replica.translate(table.columns[index], values[index]))
+      }
+      if equal * 2 >= fields.count { return id }
+    }
+    return nil
   }
 
   private mutating func add(
@@ -510,7 +549,7 @@ struct StampPass {
       if table.keyIsLocal, column.isKey {
         // The key is this device's own affair; what travels is the first device's, as a hint.
         if before != hash {
-          if row.kept[column.number] == nil, row.state.cell(column.name) != nil,
+          if row.kept[column.number] == nil, row.state.cell(column.wire) != nil,
             let former = row.id.flatMap({ formerKeys[$0] })
           {
             row.keep(Value(former), at: column)
@@ -524,8 +563,8 @@ struct StampPass {
       if before == hash, row.targets[column.number] == nil, !raw.isNull {
         // A plain value stays one, unless the rules now say where it points; what a number means, only the device knows
         // that wrote it.
-        guard newReferences[table.id]?.contains(column.name) == true,
-          row.state[.cell(column.name)]?.stamp.origin.device == replica.zoneBinding.origin.device
+        guard newReferences[table.id]?.contains(column.wire) == true,
+          row.state[.cell(column.wire)]?.stamp.origin.device == replica.zoneBinding.origin.device
         else { continue }
         let value = try replica.translate(column, raw)
         guard case .reference = value else { continue }
@@ -566,7 +605,15 @@ struct StampPass {
           continue
         }
       }
-      if before == nil, row.state.cell(column.name) != nil {
+      if before == nil, let lost = row.kept[column.number]?.lostFingerprint, FieldHash(value).value == lost {
+        // The column was away and is as it was.
+        row.keep(value, at: column)
+        row.kept[column.number] = nil
+        note(row, column, hash, value)
+        isShownOtherwise = true
+        continue
+      }
+      if before == nil, row.state.cell(column.wire) != nil {
         // The column is new here and its value came before it: what the migration wrote gives way.
         note(row, column, hash, value)
         isShownOtherwise = true
@@ -674,7 +721,7 @@ struct StampPass {
       for cell in change.cells {
         out.append(
           (
-            .cell(change.row.table.columns[cell.index].name), .cell(cell.value),
+            .cell(change.row.table.columns[cell.index].wire), .cell(cell.value),
             cell.isFilledIn ? .filledIn(born) : .own
           ))
       }

@@ -16,6 +16,8 @@ struct SyncedColumn: Sendable {
   }
 
   let name: String
+  /// Its name on the wire (format §5).
+  let wire: String
   /// The column's number in this file's metadata; never reused.
   let number: Int
   let affinity: Affinity
@@ -35,7 +37,7 @@ final class SyncedTable {
   let wire: String
   /// Nil where this file has no such table, or keeps it to itself: records are kept and not shown.
   let shape: TableShape?
-  /// All columns that the zone or this table ever had, by number.
+  /// All columns that the zone or this table ever had, by number: their names on the wire.
   var columnNames: [String]
   private var numbers: [String: Int] = [:]
   /// How many of them are written down.

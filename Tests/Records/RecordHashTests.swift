@@ -48,9 +48,36 @@ struct RecordHashTests {
     hasher.update(
       unhex(
         "84" + "71" + hex("latchkey/1/record".utf8) + "50" + hex(record(1).bytes) + "6174" + "83"
-          + "82626964" + "04" + "82646e616d65" + "63526578" + "82" + "8206616e" + "02") ?? [])
+          + "82626964" + "1b" + hex(Incarnation(Value.integer(4).fingerprint).bytes) + "82646e616d65" + "1b"
+          + hex(Incarnation(Value.text("Rex").fingerprint).bytes) + "82" + "8206616e" + "1b"
+          + hex(Incarnation(Value.integer(2).fingerprint).bytes)) ?? [])
     let expected = hasher.finish()
     #expect(hash(state)?.bytes == expected)
+  }
+}
+
+@Suite("Fingerprints")
+struct FingerprintTests {
+  @Test("a fingerprint is SipHash-2-4 of the value's bytes, its kind in the key")
+  func definition() {
+    // The vectors are made by an independent program.
+    #expect(Value.integer(4).fingerprint == 0x91f8_4b5f_768b_86b1)
+    #expect(Value.real(0.5).fingerprint == 0x43b0_05d7_6f62_3248)
+    #expect(Value.text("Rex").fingerprint == 0x5d9b_349a_be23_0d78)
+    #expect(Value.text("").fingerprint == 0x31de_cb3e_5f9b_4dc1)
+    #expect(Value.blob([0, 255]).fingerprint == 0x788e_a43c_ea3f_c137)
+    #expect(Value.reference(record(1)).fingerprint == 0x0abe_5f38_053c_f6ba)
+  }
+
+  @Test("values of different kinds or bytes have different ones; none is zero")
+  func kinds() {
+    let values: [Value] = [
+      .integer(0), .real(0), .real(-0.0), .text(""), .blob([]), .text("4"), .blob(Array("4".utf8)), .integer(4),
+      .real(4),
+      .reference(record(1)), .blob(record(1).bytes), .together([.integer(4)]), .text([0xff]), .blob([0xff]),
+    ]
+    #expect(Set(values.map(\.fingerprint)).count == values.count)
+    #expect(!values.contains { $0.fingerprint == 0 })
   }
 }
 

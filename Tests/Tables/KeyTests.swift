@@ -96,7 +96,7 @@ struct KeyTests {
     #expect(try b.rows("SELECT * FROM t ORDER BY k") == ["k|2", "now|1"])
     try a.app("UPDATE t SET k = NULL WHERE k = 'k'")
     try settle(a, b)
-    #expect(try b.rows("SELECT * FROM t ORDER BY k") == ["now|1"])
+    #expect(try b.rows("SELECT * FROM t ORDER BY k") == ["k|2", "now|1"])
     #expect(try a.row("SELECT count(*) FROM t") == "3")
   }
 
@@ -160,5 +160,49 @@ struct KeyTests {
     try b.app("INSERT INTO t(x) VALUES ('own')")
     try settle(a, b)
     #expect(try a.rows("SELECT x FROM t ORDER BY x") == ["last", "own"])
+  }
+}
+
+@Suite("Keys that become NULL")
+struct LostKeyTests {
+  private let script = "CREATE TABLE t(k TEXT PRIMARY KEY, v, w)"
+
+  private func pair() throws -> (Device, Device) {
+    let a = try Device(1, script)
+    let b = try Device(2, script)
+    try a.app("INSERT INTO t VALUES ('x', 1, 2), ('y', 3, 4)")
+    try settle(a, b)
+    return (a, b)
+  }
+
+  @Test("a key that is made NULL deletes nothing elsewhere, and is listed here")
+  func lost() throws {
+    let (a, b) = try pair()
+    try a.app("UPDATE t SET k = NULL WHERE k = 'x'")
+    try settle(a, b)
+    #expect(try b.rows("SELECT * FROM t ORDER BY k") == ["x|1|2", "y|3|4"])
+    #expect(try a.rows("SELECT * FROM t ORDER BY k") == ["NULL|1|2", "y|3|4"])
+    #expect(try a.replica.parkedRows().map(\.reason).first?.contains("NULL") == true)
+    try b.app("UPDATE t SET w = 5 WHERE k = 'x'")
+    try settle(a, b)
+    #expect(try a.rows("SELECT * FROM t ORDER BY k") == ["NULL|1|2", "y|3|4"])
+    try b.app("DELETE FROM t WHERE k = 'x'")
+    try settle(a, b)
+    #expect(try a.replica.parkedRows().isEmpty)
+  }
+
+  @Test("a row that gets a key again is the row that it was", arguments: ["x", "z"], [false, true])
+  func again(key: String, inOnePass: Bool) throws {
+    let (a, b) = try pair()
+    let name = try b.replica.recordName(table: "t", key: [.text(Array("x".utf8))])
+    try a.app("UPDATE t SET k = NULL WHERE k = 'x'")
+    if !inOnePass { try settle(a, b) }
+    try a.app("UPDATE t SET k = '\(key)', w = 9 WHERE k IS NULL")
+    try settle(a, b)
+    for device in [a, b] {
+      #expect(try device.rows("SELECT * FROM t ORDER BY k") == ["y|3|4", "\(key)|1|9"].sorted())
+      #expect(try device.replica.parkedRows().isEmpty)
+      #expect(try device.replica.recordName(table: "t", key: [.text(Array(key.utf8))]) == name)
+    }
   }
 }

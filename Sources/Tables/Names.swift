@@ -1,0 +1,188 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// A column's name in this file, and on the wire.
+struct NamedColumn: Equatable {
+  var name: String
+  var wire: String
+}
+
+/// Which name on the wire each of the app's tables and columns has (format §5): the one it had when it was first attached.
+///
+/// A renamed table keeps its triggers, which then name it. For columns a trigger stands that does nothing and names them
+/// all after UPDATE OF: SQLite rewrites that list when a column is renamed, and unlike every other mention of a column it
+/// does not hinder DROP COLUMN.
+extension Replica {
+  /// The names of a table's columns as this file last saw them.
+  func knownNames(_ id: Int64) throws -> [NamedColumn] {
+    guard let bytes = try connection.first("SELECT names FROM main.lk_table WHERE id = ?", [.integer(id)])?[0].bytes
+    else { return [] }
+    return try decode(names: bytes)
+  }
+
+  func decode(names bytes: [UInt8]) throws -> [NamedColumn] {
+    var reader = CBORReader(bytes)
+    let all = try reader.texts()
+    return stride(from: 0, to: all.count - 1, by: 2).map { NamedColumn(name: all[$0], wire: all[$0 + 1]) }
+  }
+
+  func save(names: [NamedColumn], _ id: Int64) throws {
+    var writer = CBORWriter()
+    writer.texts(names.flatMap { [$0.name, $0.wire] })
+    try connection.run("UPDATE main.lk_table SET names = ? WHERE id = ?", [.blob(writer.bytes), .integer(id)])
+  }
+
+  /// What the columns that were known are called now, in the same order; nil if nothing tells, because the app made the
+  /// table anew.
+  private func witnessed(_ id: Int64, _ known: [NamedColumn]) throws -> [String]? {
+    guard
+      let sql = try connection.first(
+        "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' AND name = ?", [SQLiteValue("lk_c\(id)")])?[0].string
+    else { return nil }
+    let names = columnsOfTrigger(sql)
+    return names.count == known.count ? names : nil
+  }
+
+  /// Follows renamed, added and dropped columns of a table that is known.
+  /// - Returns: the columns with their names on the wire, in declared order, and which were renamed: former name, name.
+  func followNames(_ id: Int64, _ shape: TableShape) throws -> (names: [NamedColumn], renamed: [(String, String)]) {
+    let known = try knownNames(id)
+    let now = try witnessed(id, known)
+    var names: [NamedColumn] = []
+    var renamed: [(String, String)] = []
+    var unknown: [String] = []
+    for column in shape.columns.map(\.name) {
+      let candidates = known.indices.filter { sameBytes(now?[$0] ?? known[$0].name, column) }
+      // A dropped column's name stays in the list, and another may have been given that name since.
+      let moved = candidates.filter { !sameBytes(known[$0].name, column) }
+      guard
+        let index = candidates.count > 1 && moved.count == 1 ? moved[0] : candidates.count == 1 ? candidates[0] : nil
+      else {
+        unknown.append(column)
+        continue
+      }
+      names.append(NamedColumn(name: column, wire: known[index].wire))
+      if !sameBytes(known[index].name, column) { renamed.append((known[index].name, column)) }
+    }
+    if now == nil, !unknown.isEmpty || names.count != known.count, let said = try said(of: id, shape) {
+      return (said, [])
+    }
+    let said = try schemaNote(of: id)?.names ?? []
+    for column in unknown {
+      func isTaken(_ wire: String) -> Bool { names.contains { sameBytes($0.wire, wire) } }
+      var wire = column
+      if let other = said.first(where: { sameBytes($0.name, column) }), !isTaken(other.wire) { wire = other.wire }
+      var count = 2
+      while isTaken(wire) {
+        wire = "\(column)~\(count)"
+        count += 1
+      }
+      names.append(NamedColumn(name: column, wire: wire))
+    }
+    let order = shape.columns.map(\.name)
+    return (order.compactMap { name in names.first { sameBytes($0.name, name) } }, renamed)
+  }
+
+  /// What the zone calls the columns of a table that has just these.
+  private func said(of id: Int64, _ shape: TableShape) throws -> [NamedColumn]? {
+    guard let note = try schemaNote(of: id), note.names.count == shape.columns.count else { return nil }
+    let names = shape.columns.compactMap { column in note.names.first { sameBytes($0.name, column.name) } }
+    return names.count == shape.columns.count ? names : nil
+  }
+
+  private func schemaNote(of id: Int64) throws -> SchemaNote? {
+    guard let wire = try connection.first("SELECT wire FROM main.lk_table WHERE id = ?", [.integer(id)])?[0].string,
+      let note = try note(SchemaNote.kind, wire)
+    else { return nil }
+    return try? SchemaNote(table: wire, decoding: note.value)
+  }
+
+  /// The name on the wire of a table that this file did not have before: its own, unless the zone knows a table of another
+  /// first name that is called so now, or another table of this file has that name.
+  func wireName(ofNew table: String) throws -> String {
+    func isTaken(_ wire: String) -> Bool { tables.contains { $0.shape != nil && sameBytes($0.wire, wire) } }
+    for raw in try connection.rows(
+      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))])
+    {
+      guard let key = raw[0].string, let value = raw[1].bytes, !isTaken(key),
+        let note = try? SchemaNote(table: key, decoding: value), sameBytes(note.shape.name, table)
+      else { continue }
+      return key
+    }
+    var wire = table
+    var count = 2
+    while isTaken(wire) {
+      wire = "\(table)~\(count)"
+      count += 1
+    }
+    return wire
+  }
+
+  /// Rules that name a table or column by its former name are about it still.
+  func followRules(table: String, renamed: [(String, String)]) {
+    guard !renamed.isEmpty else { return }
+    func now(_ column: String) -> String {
+      renamed.first { $0.0.lowercased() == column.lowercased() }?.1 ?? column
+    }
+    for name in settings.rules.tables.keys.sorted() where name.lowercased() == table.lowercased() {
+      guard var rules = settings.rules.tables[name] else { continue }
+      rules.localColumns = rules.localColumns.map(now)
+      if case .columns(let columns)? = rules.identity { rules.identity = .columns(columns.map(now)) }
+      rules.references = Dictionary(
+        rules.references.map { (now($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
+      settings.rules.tables[name] = rules
+    }
+  }
+
+  func followRules(renamedTable former: String, to name: String) {
+    let folded = former.lowercased()
+    for key in settings.rules.tables.keys.sorted() {
+      guard var rules = settings.rules.tables[key] else { continue }
+      for column in rules.references.keys where rules.references[column]?.table.lowercased() == folded {
+        rules.references[column]?.table = name
+      }
+      settings.rules.tables[key] = nil
+      settings.rules.tables[key.lowercased() == folded ? name : key] = rules
+    }
+    if let verdict = settings.adopted.removeValue(forKey: former) { settings.adopted[name] = verdict }
+    settings.named = settings.named?.map { $0.lowercased() == folded ? name : $0 }
+  }
+}
+
+/// Equal strings need not be equal bytes, and to SQLite only bytes count.
+func sameBytes(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }
+
+/// The columns after UPDATE OF in a trigger's declaration, as SQLite keeps it.
+func columnsOfTrigger(_ sql: String) -> [String] {
+  let bytes = Array(sql.utf8)
+  let opening = Array("UPDATE OF ".utf8)
+  guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: opening) }) else { return [] }
+  var names: [String] = []
+  var at = start + opening.count
+  while at < bytes.count {
+    var name: [UInt8] = []
+    if bytes[at] == UInt8(ascii: "\"") {
+      at += 1
+      while at < bytes.count {
+        if bytes[at] == UInt8(ascii: "\"") {
+          at += 1
+          if at >= bytes.count || bytes[at] != UInt8(ascii: "\"") { break }
+        }
+        name.append(bytes[at])
+        at += 1
+      }
+    } else {
+      while at < bytes.count, bytes[at] != UInt8(ascii: ","), bytes[at] != UInt8(ascii: " ") {
+        name.append(bytes[at])
+        at += 1
+      }
+    }
+    names.append(String(decoding: name, as: UTF8.self))
+    while at < bytes.count, bytes[at] == UInt8(ascii: " ") { at += 1 }
+    guard at < bytes.count, bytes[at] == UInt8(ascii: ",") else { break }
+    at += 1
+    while at < bytes.count, bytes[at] == UInt8(ascii: " ") { at += 1 }
+  }
+  return names
+}
