@@ -51,7 +51,7 @@ let package = Package(
     room("LatchkeyEngine", "Sources/Engine", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog"]),
 
     // Rooms that touch the world.
-    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys"]),
+    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys", "CLatchkeySodium"]),
     room("LatchkeySQLite", "Sources/SQLite", ["CLatchkeySQLite"]),
     room("LatchkeyTables", "Sources/Tables", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeySQLite"]),
     room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
@@ -71,7 +71,7 @@ let package = Package(
       name: "LatchkeyCommand",
       dependencies: [
         "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyConformance",
-        "LatchkeyEncoding", "LatchkeyKeys", "LatchkeyRecords",
+        "LatchkeyEncoding", "LatchkeyKeyring", "LatchkeyKeys", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
