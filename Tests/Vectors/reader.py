@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Reads a household's rows from a folder store: a second implementation of reading, written from docs/format.md.
 
-    reader.py DIR (--kit FILE | --key-json FILE) [--household NAME|ID] [--zone NAME|ID] [--ascii]
+    reader.py DIR (--kit FILE | --key-json FILE) [--household NAME|ID] [--zone NAME|ID] [--ascii | --digest]
 
 Prints what `latchkey export` prints for a database of that zone (its lines: `latchkey help records`). FILE holds 24 words, or
 {"household": hex, "epoch": hex, "key": hex}, to which "device" and "box" (its X25519 secret key) may be added: with them epochs that
-began later are found, too, as they are from a kit. Whatever is set aside is told on standard error.
+began later are found, too, as they are from a kit. With --digest the zone's digest is printed instead of rows.
+Whatever is set aside is told on standard error.
 Ends with 0; 3 printed, but something was set aside; 11 no store; 14 a key or words that open nothing; 16 damage; 17 newer; 64 usage.
 Needs PyNaCl and zstandard (Tests/Vectors/requirements.txt).
 """
@@ -13,6 +14,7 @@ import argparse
 import base64
 import json
 import os
+import struct
 import sys
 import time
 import uuid
@@ -237,6 +239,7 @@ class Rows:
         """(HLC, real before filled-in, device, incarnation, tie): compared in this order."""
         hlc, filled, device, incarnation, tie = fields(item, int, bool, None, None, None, what="stamp")
         need((device is None) == (incarnation is None) and not (device and tie is None), "half a stamp's origin")
+        fields([device or own[2], incarnation or own[3], tie or own[4]], 16, 8, 8, what="stamp")
         return (hlc, not filled, device or own[2], incarnation or own[3], tie or own[4])
 
     def block(self, block, stamps):
@@ -245,7 +248,8 @@ class Rows:
         rows = [names[at:at + 16] for at in range(0, len(names), 16)]
         last = b""
         for column in columns:
-            key, index, (form, *values) = fields(column, None, None, list, what="column")
+            key, index, packed = fields(column, None, None, list, what="column")
+            form, values = fields(packed, int, None, what="values")
             register = encode(key)
             need(last < register, "columns that are not ascending")
             last = register
@@ -256,8 +260,6 @@ class Rows:
 
     @staticmethod
     def values(key, form, values, count):
-        need(len(values) == 1, "a column's values")
-        values = values[0]
         if form == 0:
             need(isinstance(values, list) and len(values) == count, "one value a row")
             return values
@@ -285,7 +287,7 @@ class Rows:
         return ((), stamp, encode(value)), value
 
     def live(self):
-        """(table, record, {column: value}) of every record that exists, in byte order of table and record name."""
+        """(table, record, {column: value}, {column: sum}) of every record that exists, in byte order of table and name."""
         for (table, record), registers in sorted(self.records.items(), key=lambda x: (x[0][0].encode(), x[0][1])):
             born, tombstone = (registers.get(k, ((), None))[0] for k in (BORN, TOMBSTONE))
             if not born or tombstone and tombstone[1] > born[1]:
@@ -298,8 +300,32 @@ class Rows:
                     values[key] = value
                 elif isinstance(key, list) and key[0] == 6 and order[0] == born[1]:
                     sums.setdefault(key[1], []).append(value)
-            values.update({column: total(amounts) for column, amounts in sums.items()})
-            yield table, record, values
+            yield table, record, values, {column: total(amounts) for column, amounts in sums.items()}
+
+
+def fingerprint(value):
+    if type(value) is int:
+        kind, data = 1, struct.pack(">q", value)
+    elif isinstance(value, float):
+        kind, data = 2, struct.pack(">d", value)
+    elif isinstance(value, str):
+        kind, data = 3, value.encode()
+    elif isinstance(value, bytes):
+        kind, data = 4, value
+    else:
+        kind, data = {8: (3, value.value), 9: (5, value.value)}.get(value.number, (6, encode(value)))
+    return int.from_bytes(sodium.crypto_shorthash_siphash24(data, bytes([kind]) + bytes(15)), "little") or 1
+
+
+def digest(key, rows):
+    """The sum of all live records' hashes (section 9)."""
+    out = 0
+    for table, record, values, sums in rows:
+        merged = [(column, value) for column, value in values.items() if value is not None]
+        merged += [([6, column], value) for column, value in sums.items()]
+        listed = [[register, fingerprint(value)] for register, value in sorted(merged, key=lambda x: encode(x[0]))]
+        out += int.from_bytes(h(32, "record", record, table, listed, key=key), "big")
+    return (out % 2**256).to_bytes(32, "big")
 
 
 def total(amounts):
@@ -367,6 +393,11 @@ class Household:
 
     def epochs(self):
         return [self.roster.epoch(epoch) for epoch in sorted(self.roster.keys)]
+
+    def digest(self, zone):
+        """A zone's digest, keyed by the first epoch's key."""
+        need(self.id in self.roster.keys, "the first epoch's key is not to be found")
+        return digest(h(32, "digest-key", self.id, zone, key=self.roster.keys[self.id]), self.rows(zone).live())
 
     def rows(self, zone):
         """The rows of a zone: every log of somebody who may write, over all epochs."""
@@ -454,7 +485,8 @@ def shown(value, ascii):
     return f'{{"unknown":"{text64(encode(value))}"}}'
 
 
-def line(table, record, values, ascii):
+def line(table, record, values, sums, ascii):
+    values = {**values, **sums}
     members = ",".join(f"{quote(c, ascii)}:{shown(values[c], ascii)}" for c in sorted(values, key=str.encode))
     return f'{{"table":{quote(table, ascii)},"record":"{record.hex()}","values":{{{members}}}}}\n'
 
@@ -524,6 +556,7 @@ def main():
     parser.add_argument("--household", metavar="NAME|ID")
     parser.add_argument("--zone", metavar="NAME|ID")
     parser.add_argument("--ascii", action="store_true", help="escape everything outside ASCII")
+    parser.add_argument("--digest", action="store_true", help="print the zone's digest instead")
     arguments = parser.parse_args()
     store, findings = Store(arguments.dir), Findings()
 
@@ -547,7 +580,9 @@ def main():
         household, zone = choose(arguments, households)
     except Usage as problem:
         stop(64, problem)
-    for record in household.rows(zone).live():
+    if arguments.digest:
+        print(household.digest(zone).hex())
+    for record in () if arguments.digest else household.rows(zone).live():
         sys.stdout.buffer.write(line(*record, arguments.ascii).encode())
     sys.exit(17 if findings.newer else 16 if findings.damaged else 3 if findings.count else 0)
 
