@@ -210,7 +210,6 @@ class Roster:
         if self.household not in waiting:
             raise Damaged("the roster's first entry is not there, or its author did not sign it")
         self.people = {}
-        self.authority = {}
         self.bad = set()
         while True:
             known = {bytes.fromhex(x) for x in self.model.at} | self.newer
@@ -231,22 +230,7 @@ class Roster:
         self.state = self.model.state(self.model.all())
         self.devices = {bytes.fromhex(d): self.state.level(person(d)) for d in self.state.devices()}
         self.removed = {bytes.fromhex(d) for d in self.state.removed}
-        # A device that a Next lists and that is in is limited while its person is a reader.
-        narrowed = {d for judged, _, _ in self.state.accepted for d in self.operations[bytes.fromhex(judged.id)].removals}
-        self.limited = self.removed | {d for d in narrowed if self.devices.get(d, 0) < 2}
         self.counting = {bytes.fromhex(e.id) for e in self.state.counting}
-
-    def might_write(self, device, heads):
-        """Whether rows that cite these heads count: by what their author might do then, or may do now if it was not in yet."""
-        mask = 0
-        for head in heads:
-            mask |= self.model.past[self.model.at[head.hex()]]
-        key = (device, mask)
-        if key not in self.authority:
-            then = self.model.state(mask)
-            level = then.level(person(self.device(device))) if device.hex() in then.devices() else None
-            self.authority[key] = (self.devices.get(device, 0) if level is None else level) >= 2
-        return self.authority[key]
 
     def ancestors(self, entry):
         return entry.heads + ([entry.previous] if entry.previous else [])
@@ -339,14 +323,26 @@ class Roster:
             "flaw": self.flaw(entry, op), "formers": [f.hex() for f, _, _ in op.formers]}
 
     # ---- what rows need ----
+    def might_write(self, device, heads):
+        """Whether a row's author might write it by the roster heads that it cites; of somebody not yet in there, whether it may now."""
+        mask = 0
+        for head in heads:
+            mask |= self.model.past[self.model.at[head.hex()]] if head.hex() in self.model.at else 0
+        then = self.model.state(mask)
+        if self.device(device) in then.devices():
+            return then.level(person(self.device(device))) >= 2
+        return self.devices.get(device, 0) >= 2
+
     def limit(self, zone, origin):
-        """How far the rows of a removed or narrowed device count in one log: (sequence, hash), or None for not at all."""
-        limits = []
+        """How far the rows of a removed or narrowed device count in one log: (sequence, hash). None: as far as it goes."""
+        limits = [(0, b"")]
+        if self.devices.get(origin[0], 0) >= 2:
+            return None
         for judged, _, _ in self.state.accepted:
             op = self.operations[bytes.fromhex(judged.id)]
             limits += [(sequence, at) for z, incarnation, sequence, at in op.removals.get(origin[0], [])
                        if (z, incarnation) == (zone, origin[1])]
-        return max(limits, default=None)
+        return max(limits)
 
     def zones(self):
         """Zone id -> (name, whether it is closed)."""
