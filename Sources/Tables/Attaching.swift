@@ -269,6 +269,18 @@ extension Replica {
     try connection.execute("DROP TABLE IF EXISTS main.lk_log\(table.id)")
   }
 
+  /// Gives a table up of which nothing was stamped, as if it had never been attached.
+  func forget(_ table: SyncedTable) throws {
+    try suspend(table)
+    connection.forgetStatements()
+    try connection.execute("DROP TABLE IF EXISTS main.lk_map\(table.id)")
+    for column in ["lk_row", "lk_park", "lk_absent"] {
+      try connection.run("DELETE FROM main.\(column) WHERE tid = ?", [.integer(table.id)])
+    }
+    try connection.run("DELETE FROM main.lk_table WHERE id = ?", [.integer(table.id)])
+    tables.removeAll { $0 === table }
+  }
+
   /// A renamed table keeps its triggers, which then name it.
   private func followRenamedTables() throws {
     for table in tables {

@@ -102,14 +102,7 @@ extension Replica {
   /// first name that is called so now, or another table of this file has that name.
   func wireName(ofNew table: String) throws -> String {
     func isTaken(_ wire: String) -> Bool { tables.contains { $0.shape != nil && sameBytes($0.wire, wire) } }
-    for raw in try connection.rows(
-      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))])
-    {
-      guard let key = raw[0].string, let value = raw[1].bytes, !isTaken(key),
-        let note = try? SchemaNote(table: key, decoding: value), sameBytes(note.shape.name, table)
-      else { continue }
-      return key
-    }
+    for note in try schemaNotes() where !isTaken(note.wire) && sameBytes(note.shape.name, table) { return note.wire }
     var wire = table
     var count = 2
     while isTaken(wire) {

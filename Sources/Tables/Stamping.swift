@@ -361,11 +361,28 @@ struct StampPass {
         reference?.column.flatMap { name in table.columns.firstIndex { $0.name == name } }.map { values[$0] }
         ?? values[table.key[0]]
       for key in try connection.rows(referrer.selectKeys(where: column), [value]) {
-        guard let id = try replica.mapped(referrer, key), let child = try stored(id) else { continue }
+        guard let id = try replica.mapped(referrer, formerKey(referrer, key)), let child = try stored(id) else { continue }
         if child.targets[number] == name { return true }
       }
     }
     return false
+  }
+
+  /// The key that a row had before the log, in a table whose log was not read yet.
+  private func formerKey(_ table: SyncedTable, _ key: [SQLiteValue]) throws -> [SQLiteValue] {
+    if logEnds[table.id] != nil { return key }
+    let same = key.indices.map { "k\($0) = ?" }.joined(separator: " AND ")
+    let moved = key.indices.map { "o\($0) IS NOT NULL" }.joined(separator: " OR ")
+    let old = key.indices.map { "coalesce(o\($0), k\($0))" }.joined(separator: ", ")
+    var key = key
+    var before = Int64.max
+    while let move = try connection.first(
+      "SELECT id, \(old) FROM main.lk_log\(table.id) WHERE \(same) AND (\(moved)) AND id < ? ORDER BY id DESC LIMIT 1",
+      key + [.integer(before)]), let id = move[0].integer
+    {
+      (before, key) = (id, Array(move[1...]))
+    }
+    return key
   }
 
   /// A record's name and hashes, without its values.
