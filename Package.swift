@@ -50,7 +50,7 @@ let package = Package(
     room("LatchkeyEngine", "Sources/Engine", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog"]),
 
     // Rooms that touch the world.
-    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys"]),
+    room("LatchkeyKeyring", "Keys/Keyring", ["LatchkeyEncoding", "LatchkeyKeys", "CLatchkeySodium"]),
     room("LatchkeySQLite", "Sources/SQLite", ["CLatchkeySQLite"]),
     room("LatchkeyTables", "Sources/Tables", ["LatchkeyEncoding", "LatchkeyRecords", "LatchkeySQLite"]),
     room("LatchkeyStorage", "Adapters/Storage", ["LatchkeyEncoding"]),
@@ -69,7 +69,7 @@ let package = Package(
       name: "LatchkeyCommand",
       dependencies: [
         "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyEncoding",
-        "LatchkeyKeys", "LatchkeyRecords",
+        "LatchkeyKeyring", "LatchkeyKeys", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),

@@ -10,6 +10,16 @@ public enum KeyringError: Error, Equatable, Sendable {
   case damaged(path: String)
   /// Written by a newer version.
   case newer(path: String)
+  /// It is sealed with a passphrase, and nobody said one.
+  case passphraseMissing(path: String)
+  /// It is sealed with a passphrase, and the one that was said is another.
+  case passphraseWrong(path: String)
+  /// Whoever was to say the passphrase failed.
+  case passphraseUnavailable(path: String, reason: String)
+  /// A new passphrase is shorter than ``FileKeyring/minimumPassphraseBytes``.
+  case passphraseTooShort(minimum: Int)
+  /// It asks for a stretching of the passphrase that is weaker than this version accepts, or larger than it is willing to do.
+  case unsafeParameters(path: String)
   /// Another process has held it for longer than the caller waits.
   case busy(path: String)
   /// May not be written: permissions, or a read-only disk.
@@ -34,6 +44,16 @@ extension KeyringError: CustomStringConvertible {
       "The keyring file \(path) is cut off or altered. Put back a copy of it, or enrol this device anew."
     case .newer(let path):
       "The keyring file \(path) was written by a newer version of Latchkey. Use that version."
+    case .passphraseMissing(let path):
+      "The keyring \(path) is sealed with a passphrase, and none was given."
+    case .passphraseWrong(let path):
+      "The passphrase does not open the keyring \(path)."
+    case .passphraseUnavailable(let path, let reason):
+      "The passphrase of the keyring \(path) could not be read: \(reason)"
+    case .passphraseTooShort(let minimum):
+      "A passphrase has at least \(minimum) bytes. Several words that do not belong together are better than few signs."
+    case .unsafeParameters(let path):
+      "The keyring file \(path) asks for its passphrase to be stretched less than is safe, or more than is sane. It was altered."
     case .busy(let path):
       "Another process holds \(path). Try again when it has finished."
     case .readOnly(let path):

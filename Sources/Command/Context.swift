@@ -1,5 +1,6 @@
 import Latchkey
 import LatchkeyFolder
+import LatchkeyKeyring
 import LatchkeyS3
 import LatchkeyStorage
 import LatchkeyWebDAV
@@ -20,7 +21,15 @@ struct Context: Sendable {
     stores.registerFolders()
     stores.registerS3()
     stores.registerWebDAV()
-    library = Home(directory: home.state, stores: stores)
+    let keyring = FileKeyring(home: home.state) {
+      do throws(CommandError) { return try terminal.passphrase() } catch { throw Unsaid(description: error.message) }
+    }
+    library = Home(directory: home.state, stores: stores, keyring: keyring)
+  }
+
+  /// Why a passphrase could not be read, as the keyring hands it on.
+  private struct Unsaid: Error, CustomStringConvertible {
+    let description: String
   }
 
   /// For verbs whose effect cannot be told without having it.

@@ -78,7 +78,7 @@ import Testing
 }
 
 /// A process at a pseudo-terminal.
-private final class Dialogue {
+final class Dialogue {
   private let process = Process()
   private let master: Int32
   /// Everything the terminal has shown.

@@ -4,7 +4,7 @@ import Testing
 /// The verbs there are: a contract with scripts, and therefore written down once more here.
 let verbs = [
   "init", "attach", "detach", "sync", "share", "invite", "join", "device add", "device list", "status", "counts",
-  "explain", "members list", "key show", "export", "completion", "help",
+  "explain", "members list", "key show", "key passphrase", "export", "completion", "help",
 ]
 
 @Suite struct VerbTests {

@@ -162,7 +162,7 @@ struct FileKeyringTests {
     let scratch = try Scratch()
     let keyring = FileKeyring(home: scratch.home)
     try keyring.create(contents("a"))
-    for (version, protection) in [(2, 0), (1, 1)] {
+    for (version, protection) in [(2, 0), (2, 1), (1, 2)] {
       var writer = CBORWriter()
       writer.array(4)
       writer.text("latchkey-keyring")

@@ -313,6 +313,10 @@ class Head:
          self.digest, self.waiting, self.former) = fields(
              versioned(decode(self.body), "head"), 32, 32, 16, 16, 8, int, int, int, int, int, 32, None, list, list, int,
              32, list, None, what="head")
+        self.former = self.former and tuple(fields(self.former, 32, int, int, 32, what="former part"))
+        begin = self.former[2] if self.former else 0
+        need(self.in_segments > begin if self.last_segment else self.in_segments == begin, "where a head's part begins")
+        need(self.first_segment >= 1 or not self.last_segment, "a head's segments")
         self.tail = [Entry(item) for item in tail]
         need(1 <= self.counter and 1 <= self.last and self.in_segments <= self.last, "a head's numbers")
         self.origin = (self.device, self.incarnation)

@@ -4,7 +4,8 @@
     reader.py DIR (--kit FILE | --key-json FILE) [--household NAME|ID] [--zone NAME|ID] [--ascii]
 
 Prints what `latchkey export` prints for a database of that zone (its lines: `latchkey help records`). FILE holds 24 words, or
-{"household": hex, "epoch": hex, "key": hex}. Whatever is set aside is told on standard error.
+{"household": hex, "epoch": hex, "key": hex}, to which "device" and "box" (its X25519 secret key) may be added: with them epochs that
+began later are found, too, as they are from a kit. Whatever is set aside is told on standard error.
 Ends with 0; 3 printed, but something was set aside; 11 no store; 14 a key or words that open nothing; 16 damage; 17 newer; 64 usage.
 Needs PyNaCl and zstandard (Tests/Vectors/requirements.txt).
 """
@@ -16,8 +17,10 @@ import sys
 import time
 import uuid
 
+from nacl import bindings as sodium
+
 from latchkeyformat import (
-    INT64, ROSTER, Damaged, Entry, Epoch, Head, Kit, Newer, Tag, decode, encode, fields, h, is_name, need, segment_entries, versioned)
+    INT64, ROSTER, Damaged, Entry, Epoch, Head, Kit, Newer, Tag, decode, encode, fields, h, is_name, need, segment_entries, sharded, versioned)
 from readroster import Roster
 
 
@@ -105,8 +108,11 @@ def read_parts(store, epoch, zone, findings):
             findings.add(f"{prefix}/{at}", problem)
 
 
-def read_logs(store, epochs, zone, identities, findings):
-    """Origin -> the entries of its log over all epochs, chained and signed, as far as that holds."""
+def read_logs(store, epochs, zone, identities, findings, copies=()):
+    """Origin -> the entries of its log over all epochs, chained and signed, as far as that holds.
+
+    What no head reaches may lie in copies: an epoch's part of a roster log may begin after them.
+    """
     found = {}
     for epoch in epochs:
         for part in read_parts(store, epoch, zone, findings):
@@ -120,6 +126,9 @@ def read_logs(store, epochs, zone, identities, findings):
                 for entry in part.entries:
                     known = by_sequence.setdefault(entry.sequence, entry)
                     need(known.hash == entry.hash, f"two entries {entry.sequence}: a fork")
+            for entry in copies:
+                if entry.origin == origin:
+                    by_sequence.setdefault(entry.sequence, entry)
             logs[origin] = log
             for sequence in range(1, max(by_sequence) + 1):
                 need(sequence in by_sequence, f"entry {sequence} is not there")
@@ -128,7 +137,8 @@ def read_logs(store, epochs, zone, identities, findings):
                 entry.verify(identities)
                 log.append(entry)
             for part in parts:
-                need(by_sequence[part.head.last].hash == part.head.last_hash, "a log that ends elsewhere than its head says")
+                ends = [(part.head.last, part.head.last_hash)] + ([part.head.former[2:]] if part.head.former else [])
+                need(all(by_sequence[at].hash == end for at, end in ends), "a log that begins or ends elsewhere than its head says")
         except Damaged as problem:
             findings.add(f"{parts[-1].name} (log of {origin[0].hex()})", problem)
     return logs
@@ -329,7 +339,8 @@ class Household:
         if roster.newer:
             self.findings.add("the roster", Newer("operations that this version does not know"))
         # The logs themselves are checked as any other: chains, heads, groups.
-        for log in read_logs(self.store, self.epochs(), ROSTER, roster.identities, self.findings).values():
+        for log in read_logs(self.store, self.epochs(), ROSTER, roster.identities, self.findings,
+                             roster.entries.values()).values():
             try:
                 list(groups(log))
             except Damaged as problem:
@@ -394,8 +405,9 @@ def copied(content, epoch, name):
         entry = Entry(item)
         need(epoch.next(entry.device, entry.incarnation, entry.sequence) == name, "a Next under another's name")
         return [entry]
-    need(isinstance(item, list), "a roster copy")
-    return [Entry(x) for x in item]
+    need(name == sharded("r", h(20, "roster-copy-tag", content, key=epoch.names)), "a copy under another's name")
+    entries, = fields(versioned(item, "roster copy"), list, what="roster copy")
+    return [Entry(x) for x in entries]
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
@@ -456,7 +468,11 @@ def starts(arguments, store):
             given = json.load(file)
         household, epoch, key = (bytes.fromhex(given[name]) for name in ("household", "epoch", "key"))
         need((len(household), len(epoch), len(key)) == (32, 32, 32), "three times 32 bytes in hexadecimal")
-        return [(household, {epoch: key}, {})]
+        boxes = {}
+        if "box" in given:
+            secret = bytes.fromhex(given["box"])
+            boxes[bytes.fromhex(given["device"])] = (sodium.crypto_scalarmult_base(secret), secret)
+        return [(household, {epoch: key}, boxes)]
     words = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "words.txt")
     with open(arguments.kit) as file, open(words) as listed:
         kit = Kit(file.read(), listed.read().split())

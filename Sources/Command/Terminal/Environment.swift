@@ -16,6 +16,9 @@ enum Environment {
       "XDG_STATE_HOME",
       "without LATCHKEY_HOME, identity, keys and state are in latchkey/ under it (default: ~/.local/state)"),
     Term(
+      "LATCHKEY_PASSPHRASE_FILE",
+      "file with the passphrase of your keys in its first line, which only you can read; without it you are asked"),
+    Term(
       "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN",
       "keys for stores in buckets; \"latchkey help stores\" says which others there are"),
     Term("NO_COLOR", "set to anything: no colours (https://no-color.org)"),

@@ -1,3 +1,5 @@
+import LatchkeyKeys
+
 /// The person at the other end, or what stands in for one: notes, questions, secrets.
 ///
 /// Answers do not go through here (see ``Answer``); everything here is standard error and standard input.
@@ -124,6 +126,63 @@ struct Terminal: Sendable {
       throw CommandError(.keyRefused, "secret-missing", "\(what.capitalizedFirst) is missing.", next: next)
     }
     return text
+  }
+
+  /// The passphrase that opens a sealed keyring: from the file that `LATCHKEY_PASSPHRASE_FILE` names, else typed without being
+  /// shown. Standard input is left alone where it is no terminal: it may carry an invite.
+  ///
+  /// - Returns: nil where nobody can be asked.
+  /// - Throws: exit code 14 if others can read the file; 1 if it cannot be read.
+  func passphrase() throws(CommandError) -> SecretBytes? {
+    if let file = Environment.value("LATCHKEY_PASSPHRASE_FILE") { return try Terminal.passphrase(in: file) }
+    guard !globals.noInput else { return nil }
+    if Descriptor.input.isTerminal { return typed("Passphrase of your keys (it is not shown): ", on: .input) }
+    guard let terminal = Descriptor.controllingTerminal() else { return nil }
+    defer { terminal.closeFile() }
+    return typed("Passphrase of your keys (it is not shown): ", on: terminal)
+  }
+
+  /// A passphrase to set: from a file only its owner can read, from what is piped to standard input, or typed twice.
+  ///
+  /// - Throws: exit code 14 if there is none, or the two differ.
+  func newPassphrase(file: String?, next: [String]) throws(CommandError) -> SecretBytes {
+    let passphrase: SecretBytes?
+    if let file {
+      passphrase = try Terminal.passphrase(in: file)
+    } else if Descriptor.input.isTerminal {
+      passphrase = globals.noInput ? nil : typed("New passphrase (it is not shown): ", on: .input)
+      if let passphrase, !passphrase.bytes.isEmpty {
+        guard typed("The same once more: ", on: .input) == passphrase else {
+          throw CommandError(
+            .keyRefused, "passphrases-differ", "The two passphrases differ. Nothing was changed.", next: next)
+        }
+      }
+    } else {
+      passphrase = Descriptor.input.readLine().map(Terminal.withoutReturn)
+    }
+    guard let passphrase, !passphrase.bytes.isEmpty else {
+      throw CommandError(
+        .keyRefused, "secret-missing", "The new passphrase is missing. Nothing was changed.", next: next)
+    }
+    return passphrase
+  }
+
+  private func typed(_ prompt: String, on terminal: Descriptor) -> SecretBytes? {
+    Echo.off(on: terminal) {
+      write(prompt)
+      defer { write("\n") }
+      return Terminal.asking { terminal.readLine(limit: 4096) }
+    }.map(Terminal.withoutReturn)
+  }
+
+  /// The first line, as it is: spaces may belong to it.
+  private static func passphrase(in file: String) throws(CommandError) -> SecretBytes {
+    let content = try SmallFile.read(file, isSecret: true)
+    return withoutReturn(Array(content.prefix { $0 != UInt8(ascii: "\n") }))
+  }
+
+  private static func withoutReturn(_ line: [UInt8]) -> SecretBytes {
+    SecretBytes(line.last == UInt8(ascii: "\r") ? Array(line.dropLast()) : line)
   }
 }
 

@@ -125,6 +125,15 @@ extension LatchkeyError {
       self.init(.key, "loose-permissions", message, next: ["chmod -R go-rwx latchkey's home folder, then run it again"])
     case .damaged: self.init(.key, "damaged-keyring", message)
     case .newer: self.init(.newer, "newer-keyring", message, next: ["update latchkey"])
+    case .passphraseMissing:
+      self.init(
+        .key, "passphrase-missing", message,
+        next: ["run it in a terminal, or let LATCHKEY_PASSPHRASE_FILE name a file with the passphrase"])
+    case .passphraseWrong: self.init(.key, "passphrase-wrong", message, next: ["run it again with the right one"])
+    case .passphraseUnavailable:
+      self.init(.key, "passphrase-unavailable", message, next: ["check LATCHKEY_PASSPHRASE_FILE"])
+    case .passphraseTooShort: self.init(.usage, "passphrase-too-short", message)
+    case .unsafeParameters: self.init(.key, "unsafe-keyring", message, next: ["put back a copy of it"])
     case .busy: self.init(.busy, "home-busy", message, next: ["run it again"])
     case .readOnly: self.init(.busy, "home-read-only", message)
     case .full: self.init(.busy, "disk-full", message, next: ["free some space, then run it again"])
