@@ -361,7 +361,9 @@ struct StampPass {
         reference?.column.flatMap { name in table.columns.firstIndex { $0.name == name } }.map { values[$0] }
         ?? values[table.key[0]]
       for key in try connection.rows(referrer.selectKeys(where: column), [value]) {
-        guard let id = try replica.mapped(referrer, formerKey(referrer, key)), let child = try stored(id) else { continue }
+        guard let id = try replica.mapped(referrer, formerKey(referrer, key)), let child = try stored(id) else {
+          continue
+        }
         if child.targets[number] == name { return true }
       }
     }
@@ -641,7 +643,7 @@ struct StampPass {
         // A column that this file did not have before: a migration's value loses to anybody's real one.
         note(row, column, hash, value)
         isShownOtherwise = true
-        if raw.isNull || column.defaultValue == raw { continue }
+        if column.defaultValue == raw { continue }
         cells.append((index, value, true))
         continue
       }

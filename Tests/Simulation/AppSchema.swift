@@ -67,7 +67,9 @@ enum AppSchema {
       key: [0], keyIsLocal: true, uid: 1, unique: []),
     Table(
       name: "zebrafinCategory",
-      columns: [Column(name: "code"), Column(name: "uid"), Column(name: "title", laterName: "caption"), Column(name: "colour")],
+      columns: [
+        Column(name: "code"), Column(name: "uid"), Column(name: "title", laterName: "caption"), Column(name: "colour"),
+      ],
       key: [0], keyIsLocal: false, uid: 1, unique: [[0]]),
     Table(
       name: "zebrafinEntry",

@@ -29,7 +29,8 @@ extension World {
     device.connection = connection
     guard device.index == 0 || random.chance(50) else { return }
     let app = App(
-      connection: connection, view: try AppView(connection), device: device.index, operations: [.insert], keys: swarm.keys, isWordy: false)
+      connection: connection, view: try AppView(connection), device: device.index, operations: [.insert],
+      keys: swarm.keys, isWordy: false)
     var serial = 1_000_000 + device.index * 1_000
     for _ in 0..<(2 + random.below(8)) { _ = try app.run(&random, serial: &serial, &marks) }
   }

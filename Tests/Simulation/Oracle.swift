@@ -68,7 +68,9 @@ struct Publication {
 extension Publication: CustomStringConvertible {
   var description: String {
     let columns = AppSchema.tables[table].columns
-    let fields = cells.sorted { $0.key < $1.key }.map { "\(columns[$0.key].name)=\($0.value.field)\($0.value.stamp == stamp ? "" : " filled in")" }
+    let fields = cells.sorted { $0.key < $1.key }.map {
+      "\(columns[$0.key].name)=\($0.value.field)\($0.value.stamp == stamp ? "" : " filled in")"
+    }
     let kind = born ? "insert" : deleted ? "delete" : "edit"
     return "\(kind) \(AppSchema.tables[table].name) \(record.short) at \(stamp) \(fields.joined(separator: " "))"
   }
