@@ -77,6 +77,8 @@ struct StampPass {
   /// Records whose key the app changed, with the former one.
   private var movedRows: [Row] = []
   private var deletedRecords: Set<RecordID> = []
+  /// Rows that the app deleted and inserted again: what they refer to, they refer to now.
+  private var rewritten: Set<Int64> = []
   /// Columns whose values the rules did not take for references before, by table.
   private var newReferences: [Int64: Set<String>] = [:]
   private var toShow: [RecordID] = []
@@ -235,6 +237,7 @@ struct StampPass {
       {
         // Deleted and inserted again, much the same: an update.
         freed[former] = nil
+        rewritten.insert(former)
         if let packed = try connection.first("SELECT key FROM main.lk_row WHERE id = ?", [.integer(former)])?[0],
           packed != replica.pack(key: touch.key)
         {
@@ -350,7 +353,14 @@ struct StampPass {
       if table.identity != nil || indexes.isEmpty { return true }
       return indexes.contains(where: isEqual)
     }
-    if table.identity == table.key { return true }
+    if table.identity == table.key {
+      // The same numbers under which other rows stand now are another key.
+      return try table.key.allSatisfy { index in
+        let column = table.columns[index]
+        guard let former = row.targets[column.number] else { return true }
+        return try target(of: replica.translate(column, values[index])) == former
+      }
+    }
     let fields = table.columns.indices.filter { !table.key.contains($0) }
     if fields.count(where: isEqual) * 2 >= fields.count { return true }
     let name = FieldHash(target: row.name)
@@ -610,7 +620,7 @@ struct StampPass {
           isShownOtherwise = true
           continue
         }
-        if let name = gone[former],
+        if let name = gone[former], !(row.id.map(rewritten.contains) ?? false),
           before == hash
             || raw.isNull && column.reference?.action == .null
               && deletedRecords.contains(RecordID(table: column.reference?.table ?? 0, name: name))

@@ -227,4 +227,20 @@ struct ReplacedParentTests {
     try settle(a, b)
     #expect(try b.row("SELECT p.x, c.z FROM c JOIN p ON p.id = c.p") == "new|z")
   }
+
+  @Test("a row that is written anew refers to the row that stands under the key now", arguments: [true, false])
+  func rewrittenReferrer(isKey: Bool) throws {
+    let script =
+      "CREATE TABLE p(id INTEGER PRIMARY KEY, x UNIQUE); CREATE TABLE c(p INTEGER REFERENCES p(id) ON DELETE CASCADE, z, "
+      + (isKey ? "PRIMARY KEY (p, z)) WITHOUT ROWID;" : "id INTEGER PRIMARY KEY);")
+    let a = try Device(1, script)
+    let b = try Device(2, script)
+    try a.app("INSERT INTO p VALUES (1, 'old'); INSERT INTO c(p, z) VALUES (1, 'z')")
+    try settle(a, b)
+    try a.app(
+      "PRAGMA foreign_keys = ON; INSERT OR REPLACE INTO p VALUES (1, 'new'); INSERT INTO c(p, z) VALUES (1, 'z'); PRAGMA foreign_keys = OFF"
+    )
+    try settle(a, b)
+    for device in [a, b] { #expect(try device.rows("SELECT p.x, c.z FROM c JOIN p ON p.id = c.p") == ["new|z"]) }
+  }
 }
