@@ -23,6 +23,7 @@ let package = Package(
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
     .library(name: "LatchkeyS3", targets: ["LatchkeyS3"]),
     .library(name: "LatchkeyWebDAV", targets: ["LatchkeyWebDAV"]),
+    .library(name: "LatchkeyMirror", targets: ["LatchkeyMirror"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),
     .executable(name: "latchkey-simulation", targets: ["LatchkeySimulation"]),
@@ -58,18 +59,19 @@ let package = Package(
     room("LatchkeyHTTP", "Adapters/HTTP", ["LatchkeyStorage", "LatchkeyEncoding", "CLatchkeyCurl"]),
     room("LatchkeyS3", "Adapters/S3", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "CLatchkeySodium"]),
     room("LatchkeyWebDAV", "Adapters/WebDAV", ["LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding"]),
+    room("LatchkeyMirror", "Adapters/Mirror", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room("LatchkeyConformance", "Adapters/Conformance", ["LatchkeyStorage", "LatchkeyEncoding"]),
     room(
       "Latchkey", "Sources/Latchkey",
       [
         "LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog", "LatchkeyEngine",
-        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage",
+        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage", "LatchkeyConformance",
       ]),
     .executableTarget(
       name: "LatchkeyCommand",
       dependencies: [
-        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyEncoding",
-        "LatchkeyKeyring", "LatchkeyKeys", "LatchkeyRecords",
+        "Latchkey", "LatchkeyFolder", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyStorage", "LatchkeyConformance",
+        "LatchkeyEncoding", "LatchkeyKeyring", "LatchkeyKeys", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables",
       ],
       path: "Sources/Command", swiftSettings: settings),
@@ -108,6 +110,8 @@ let package = Package(
         "LatchkeyScriptedServer",
       ]),
     claims(
+      "MirrorTests", "Tests/Mirror", ["LatchkeyMirror", "LatchkeyStorage", "LatchkeyConformance", "LatchkeyEncoding"]),
+    claims(
       "WebDAVTests", "Tests/WebDAV",
       [
         "LatchkeyWebDAV", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
@@ -117,7 +121,8 @@ let package = Package(
     claims(
       "RealServersTests", "Tests/RealServers",
       [
-        "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyHTTP", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyConformance",
+        "Latchkey", "LatchkeySQLite", "LatchkeyS3", "LatchkeyWebDAV", "LatchkeyHTTP", "LatchkeyStorage",
+        "LatchkeyEncoding", "LatchkeyConformance",
         "LatchkeyScriptedServer",
       ]),
     claims(

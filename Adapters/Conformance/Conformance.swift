@@ -19,6 +19,7 @@ public func runConformance(_ factory: ConformanceFactory) async -> ConformanceRe
     }
     let outcome = await outcome(of: test, prefix: "lkc-\(factory.run)-\(number)/", factory)
     results.append(ConformanceReport.Result(name: test.name, claim: test.claim, outcome: outcome))
+    factory.progress?(number + 1, conformanceCases.count)
   }
   return ConformanceReport(results: results)
 }
@@ -124,5 +125,6 @@ struct Bench: Sendable {
     for entry in try await one.listAll(prefix: prefix) { try await one.delete(entry.name) }
     let left = try await other.listAll(prefix: prefix)
     try expect(left.isEmpty, "\(left.count) objects are still listed after they were deleted")
+    if let directories = one as? any DirectoryStore { try await directories.removeEmptyDirectories(under: prefix) }
   }
 }

@@ -175,6 +175,8 @@ private let listingCases: [ConformanceCase] = [
     try bench.expect(found == (try inside.map(bench.name)), "listed \(found)")
     let deeper = try await bench.other.listAll(prefix: bench.prefix + "p/b/").map(\.name)
     try bench.expect(deeper == (try ["p/b/c", "p/b/d"].map(bench.name)), "listed \(deeper)")
+    // A store that is in use may hold very much.
+    guard bench.factory.extent == .full else { return }
     let everything = try await bench.other.listAll().filter { $0.name.text.hasPrefix(bench.prefix) }
     try bench.expect(everything.count == 7, "the empty prefix lists \(everything.count) of 7")
   },
@@ -259,7 +261,9 @@ private let listingCases: [ConformanceCase] = [
 
 private let neighbourCases: [ConformanceCase] = [
   ConformanceCase("debris", "what other programs left there is neither listed, nor in the way, nor deleted") { bench in
-    guard let plant = bench.factory.plantDebris else { throw Skip(why: "the store holds nothing but objects") }
+    guard let plant = bench.factory.plantDebris else {
+      throw Skip(why: "nothing but objects can be put there from here")
+    }
     let name = try bench.name("h/own")
     try await bench.one.put(name, [1])
     try await plant(bench.prefix)

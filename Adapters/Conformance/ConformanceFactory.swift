@@ -25,6 +25,8 @@ public struct ConformanceFactory: Sendable {
   public var extent: Extent
   /// Cases that would begin later than this after the first are left out; nil for all of them.
   public var timeLimit: Duration?
+  /// Called after each case with how many are done, of how many.
+  public var progress: (@Sendable (_ done: Int, _ total: Int) -> Void)?
   /// Tells this run's names from those of other runs in the same place: `[a-z0-9]`, up to 16 of them.
   public var run: String
 

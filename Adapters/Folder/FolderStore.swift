@@ -21,8 +21,8 @@ public struct FolderStore: ObjectStore {
   /// How many operations run at a time.
   public static let concurrency = 4
 
-  private let folder: Folder
-  private let lanes: Lanes
+  let folder: Folder
+  let lanes: Lanes
 
   /// Opens a folder.
   ///

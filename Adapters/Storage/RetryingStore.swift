@@ -55,6 +55,19 @@ public struct RetryingStore<C: Clock>: ObjectStore where C.Duration == Duration 
   private func repeated<T: Sendable>(
     _ operation: () async throws(StorageError) -> T
   ) async throws(StorageError) -> T {
+    try await policy.repeating(clock: clock, jitter: jitter, operation)
+  }
+}
+
+extension RetryPolicy {
+  /// Tries something again for as long as its failures may pass and the policy allows: what ``RetryingStore`` does with every
+  /// request, for what is none, such as opening a store.
+  ///
+  /// - Throws: the last failure; `.cancelled` with its effect if the task was cancelled while it waited.
+  public func repeating<T: Sendable, C: Clock>(
+    clock: C = ContinuousClock(), jitter: @Sendable () -> Double = { Double.random(in: 0..<1) },
+    _ operation: () async throws(StorageError) -> T
+  ) async throws(StorageError) -> T where C.Duration == Duration {
     let start = clock.now
     var attempt = 1
     // Once an attempt may have changed something, the whole call may have.
@@ -63,11 +76,11 @@ public struct RetryingStore<C: Clock>: ObjectStore where C.Duration == Duration 
       let failure: StorageError
       do { return try await operation() } catch { failure = error }
       if failure.effect == .unknown { effect = .unknown }
-      guard failure.isRetryable, attempt < policy.maximumAttempts else { throw failure.with(effect) }
+      guard failure.isRetryable, attempt < maximumAttempts else { throw failure.with(effect) }
       var asked: Duration?
       if case .rateLimited(let after) = failure.cause { asked = after }
-      let delay = policy.delay(after: attempt, asked: asked, jitter: jitter())
-      guard start.duration(to: clock.now) + delay <= policy.maximumElapsed else { throw failure.with(effect) }
+      let delay = delay(after: attempt, asked: asked, jitter: jitter())
+      guard start.duration(to: clock.now) + delay <= maximumElapsed else { throw failure.with(effect) }
       do { try await clock.sleep(until: clock.now.advanced(by: delay), tolerance: nil) } catch {
         throw failure.with(effect, cause: .cancelled)
       }

@@ -2,7 +2,7 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, join, device, status, counts, explain, members, key, export,
+    initialise, attach, detach, sync, share, invite, join, device, status, counts, explain, members, key, export, store,
     completion, help,
   ]
 

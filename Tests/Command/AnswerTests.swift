@@ -44,6 +44,32 @@ import Testing
     }
   }
 
+  @Test("store test says what a place can do and leaves it as it was; store ls says what lies there")
+  func stores() throws {
+    let world = try World(.initialised)
+    try world.shell("mkdir -p fresh/Photos; echo x > fresh/Photos/y")
+    let before = try world.files()
+    for (place, content) in [("store", "store"), ("fresh", "empty")] {
+      let data = try world.ok("store test \(place) --home none").data
+      #expect(data["content"] as? String == content)
+      #expect(data["failed"] as? Int == 0)
+      let cases = try #require(data["cases"] as? [[String: Any]])
+      #expect(cases.count == (data["passed"] as? Int ?? 0) + (data["skipped"] as? Int ?? 0))
+      for one in cases {
+        #expect(Set(one.keys) == ["name", "claim", "outcome", "detail", "consequence"])
+        #expect((one["consequence"] as? String)?.isEmpty == false)
+      }
+      let capabilities = try #require(data["capabilities"] as? [String: Any])
+      #expect(capabilities["conditional_create"] as? String == "atomic")
+      #expect(capabilities.count == 6)
+    }
+    #expect(try world.files() == before)
+    let listed = try world.ok("store ls store --home none").data
+    let objects = try #require(listed["objects"] as? [[String: Any]])
+    #expect(objects.contains { $0["name"] as? String == "latchkey-store" })
+    #expect(listed["bytes"] as? Int == objects.reduce(0) { $0 + ($1["size"] as? Int ?? 0) })
+  }
+
   @Test("a file of which no table can synchronise is refused with every table's reason")
   func nothingSyncs() throws {
     let world = try World(.initialised)

@@ -23,6 +23,19 @@ enum RealServers {
     try await stores.open(stores.locator(url, relativeTo: ""), mode)
   }
 
+  /// The port that a URL's server listens on.
+  static func port(of url: String) throws -> Int? {
+    let locator = try Locator(parsing: url, relativeTo: "")
+    if locator.scheme == "s3" { return try S3Configuration(locator).endpoint.port }
+    return try WebDAVConfiguration(locator).root.port
+  }
+
+  /// The URL of a place below another.
+  static func below(_ url: String, _ name: String) throws -> String {
+    let parts = url.split(separator: "?", maxSplits: 1)
+    return "\(parts[0])/\(name)" + (parts.count == 2 ? "?\(parts[1])" : "")
+  }
+
   /// Opens a store over a line that breaks: what is worth another try gets one.
   static func retrying<T: Sendable>(
     _ policy: RetryPolicy, _ body: () async throws(StorageError) -> T

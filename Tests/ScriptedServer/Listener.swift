@@ -57,6 +57,9 @@ final class Listener: Sendable {
     }
   }
 
+  /// How many connections there are at the moment.
+  var count: Int { open.withLock { $0?.count ?? 0 } }
+
   /// Ends the port and all connections.
   func end() {
     shutdown(descriptor, Int32(SHUT_RDWR))

@@ -108,6 +108,9 @@ public final class ScriptedServer: Sendable {
   /// How many connections there have been.
   public var connections: Int { state.withLock { $0.connections } }
 
+  /// How many of them are open: a client that is gone has closed its own.
+  public var openConnections: Int { listener.count }
+
   /// Resets a connection once so many bytes of a request's body have arrived; nil: never.
   public func resetUploads(after count: Int?) { state.withLock { $0.resetsUploadAfter = count } }
 

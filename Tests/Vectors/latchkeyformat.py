@@ -143,6 +143,11 @@ def ascending(items, what):
     return items
 
 
+def each(items, size, what):
+    """The elements of an array, all of them byte strings of this size."""
+    return fields(items, *[size] * len(items), what=what)
+
+
 def h(size, purpose, *parts, key=b""):
     data = encode(["latchkey/1/" + purpose, *parts])
     return hashlib.blake2b(data, digest_size=size, key=key).digest()
@@ -279,8 +284,8 @@ class Entry:
         need(self.sequence >= 1 and (self.sequence == 1) == (self.previous is None), "an entry's place in its chain")
         need(self.part < self.parts <= 4096, "an entry's place in its group")
         need(self.previous is None or type(self.previous) is bytes and len(self.previous) == 32, "an entry's predecessor")
-        need(all(type(x) is bytes and len(x) == 32 for x in self.heads) and len(self.heads) <= 256, "an entry's heads")
-        ascending(self.heads, "an entry's heads")
+        need(len(self.heads) <= 256, "more than 256 roster heads")
+        ascending(each(self.heads, 32, "an entry's heads"), "an entry's heads")
         need(self.form in (0, 1) and self.length <= 32 * MIB, "an entry's form or length")
         self.hash = h(32, "entry", self.body)
         self.origin = (self.device, self.incarnation)
@@ -293,8 +298,9 @@ class Entry:
     def payload(self):
         plain = self.stored
         if self.form == 1:
-            need(zstandard.frame_content_size(plain) == self.length, "a frame that does not state the signed length")
             try:
+                stated = zstandard.frame_content_size(plain)
+                need(stated == self.length, "a frame that does not state the signed length")
                 unzip = zstandard.ZstdDecompressor().decompressobj()
                 plain = unzip.decompress(plain)
             except zstandard.ZstdError:

@@ -237,6 +237,7 @@ class Rows:
         """(HLC, real before filled-in, device, incarnation, tie): compared in this order."""
         hlc, filled, device, incarnation, tie = fields(item, int, bool, None, None, None, what="stamp")
         need((device is None) == (incarnation is None) and not (device and tie is None), "half a stamp's origin")
+        fields([device or own[2], incarnation or own[3], tie or own[4]], 16, 8, 8, what="stamp")
         return (hlc, not filled, device or own[2], incarnation or own[3], tie or own[4])
 
     def block(self, block, stamps):
@@ -245,7 +246,8 @@ class Rows:
         rows = [names[at:at + 16] for at in range(0, len(names), 16)]
         last = b""
         for column in columns:
-            key, index, (form, *values) = fields(column, None, None, list, what="column")
+            key, index, packed = fields(column, None, None, list, what="column")
+            form, values = fields(packed, int, None, what="values")
             register = encode(key)
             need(last < register, "columns that are not ascending")
             last = register
@@ -256,8 +258,6 @@ class Rows:
 
     @staticmethod
     def values(key, form, values, count):
-        need(len(values) == 1, "a column's values")
-        values = values[0]
         if form == 0:
             need(isinstance(values, list) and len(values) == count, "one value a row")
             return values

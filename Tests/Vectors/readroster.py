@@ -7,7 +7,7 @@ from rostermodel import Roster as Model
 from rostermodel import person
 
 from latchkeyformat import (
-    ROSTER, Damaged, Epoch, Newer, ascending, certificate, chain, commitment, decode, fields, need, open_box, open_seal,
+    ROSTER, Damaged, Epoch, Newer, ascending, certificate, chain, commitment, decode, each, fields, need, open_box, open_seal,
     seal, verifies, versioned, vouched)
 
 ROLES = ("mine", "reader", "member", "owner")
@@ -73,8 +73,8 @@ class Operation:
 
     def next(self, parents, form, committed, recipients, formers, removals, roles, confirmed, store):
         need(form <= 1, "Next: its form")
-        self.parents, self.closed, self.commitment, self.store = ascending(parents, "parents"), form == 1, committed, store
-        self.recipients = [tuple(fields(r, int, None, 80, what="recipient")) for r in recipients]
+        self.parents, self.closed, self.commitment, self.store = ascending(each(parents, 32, "parents"), "parents"), form == 1, committed, store
+        self.recipients = [tuple(fields(r, int, 16, 80, what="recipient")) for r in recipients]
         self.formers = [tuple(fields(f, 32, 24, 48, what="former key")) for f in formers]
         self.removals = {}
         for item in removals:
@@ -84,7 +84,8 @@ class Operation:
             self.removals[device] = limits
         self.roles = dict(fields(r, 16, int, what="role") for r in roles)
         need(all(1 <= r <= 3 for r in self.roles.values()), "Next: a role")
-        self.confirmed = confirmed
+        self.confirmed = each(confirmed, 16, "confirmed devices")
+        need(store is None or isinstance(store, str), "Next: its store")
         for items in ([r[:2] for r in self.recipients], [f[0] for f in self.formers], [r[0] for r in removals],
                       [r[0] for r in roles], confirmed):
             ascending(items, "the parts of a Next")

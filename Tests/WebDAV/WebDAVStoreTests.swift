@@ -44,6 +44,10 @@ struct WebDAVStoreTests {
         #expect(service.files["\(prefix)Folder/inside"] == [9])
       })
     #expect(report.passed, "\(report)")
+    // Directories are gone too, but for those with other programs' files.
+    let left = Set(
+      service.nodes.keys.filter { $0.contains("lkc-dav-") }.compactMap { $0.split(separator: "/").dropFirst(3).first })
+    #expect(left == ["lkc-dav-19"])
     #expect(!service.files.keys.contains { !$0.contains("/") && $0.hasPrefix(WebDAVStore.stagingMark) })
   }
 
@@ -168,6 +172,20 @@ struct WebDAVStoreTests {
     #expect(await failure { try await store.put(directory, [1]) }?.cause == .alreadyExists)
     try await store.delete(directory)
     #expect(service.files == ["n/1": [1]])
+  }
+
+  @Test("empty directories of one's own are removed, and none that holds anything at all")
+  func tidying() async throws {
+    let service = try ScriptedWebDAV()
+    let store = try await service.open()
+    for name in ["mine/a/b", "mine/c", "other/a"] { service.place(name, nil) }
+    service.place("mine/d/.hidden", [1])
+    service.place("mine/Upper", nil)
+    try await store.removeEmptyDirectories(under: "mine/")
+    try await store.removeEmptyDirectories(under: "absent/")
+    let below = service.nodes.keys.filter { $0.hasPrefix(ScriptedWebDAV.folder + "/") }
+      .map { $0.dropFirst(ScriptedWebDAV.folder.count + 1) }.sorted()
+    #expect(below == ["mine", "mine/Upper", "mine/d", "mine/d/.hidden", "other", "other/a"])
   }
 
   private func failure(_ body: () async throws -> Void) async -> StorageError? {

@@ -19,7 +19,8 @@ extension Verbs {
     arguments: [.database],
     options: [.zone, recipe, tables],
     exits: [
-      .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .decisionNeeded, .newerFormat,
+      .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
+      .decisionNeeded, .newerFormat,
     ],
     data: [
       Term("zone", "the zone's name; null with --dry-run, unless --zone is given"),

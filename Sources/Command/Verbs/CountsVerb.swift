@@ -14,7 +14,7 @@ extension Verbs {
     ],
     arguments: [.database],
     options: [compare],
-    exits: [.unusableDatabase, .setAside, .notAttached, .databaseBusy, .notAMember, .newerFormat],
+    exits: [.unusableDatabase, .setAside, .notAttached, .databaseBusy, .notAMember, .keyRefused, .newerFormat],
     data: [
       Term(
         "zones",

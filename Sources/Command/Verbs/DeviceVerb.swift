@@ -13,7 +13,7 @@ extension Verbs {
             + "once, for ten minutes. Afterwards, \"latchkey sync\" here and then there brings it into all your households."
         ],
         options: [.out],
-        exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .damageFound, .newerFormat],
+        exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .damageFound, .newerFormat],
         data: [
           Term("id", "the invite's id"), Term("link", "the link, unless --out is given"),
           Term("file", "with --out, where it is"), Term("household", "your personal household's name"),
@@ -30,7 +30,7 @@ extension Verbs {
       Verb(
         name: "list",
         summary: "list your devices",
-        exits: [.notAttached],
+        exits: [.notAttached, .keyRefused],
         data: [Term("devices", "[{name, id, this}]")],
         body: .runs { _, context throws(CommandError) in
           let devices = try await context.performing { () async throws(LatchkeyError) in

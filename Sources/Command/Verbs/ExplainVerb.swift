@@ -12,7 +12,7 @@ extension Verbs {
         "KEY", .text,
         "the row's primary key, its parts with commas between them; or a record's name, as status lists it"),
     ],
-    exits: [.unusableDatabase, .notAttached, .databaseBusy, .notAMember, .newerFormat],
+    exits: [.unusableDatabase, .notAttached, .databaseBusy, .notAMember, .keyRefused, .newerFormat],
     data: [
       Term("table", "its name"), Term("record", "the record's name, the same on every device"),
       Term("live", "whether it exists"), Term("shown", "whether the table shows it"),

@@ -14,7 +14,7 @@ extension Verbs {
         + "offline. With --out it is written to a file and not shown."
     ],
     options: [.household, role, expires, .out],
-    exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .damageFound, .newerFormat],
+    exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .damageFound, .newerFormat],
     data: [
       Term("id", "the invite's id"), Term("link", "the link, unless --out is given"),
       Term("file", "with --out, where it is"), Term("household", "its name"), Term("role", "the role it gives"),

@@ -13,7 +13,7 @@ extension Verbs {
             + "and invites."
         ],
         options: [Option.household.saying("only this household")],
-        exits: [.notAttached, .notAMember],
+        exits: [.notAttached, .notAMember, .keyRefused],
         data: [
           Term("member", "{name, id}"), Term("device", "{name, id}"),
           Term("households", "[{name, id, epoch, fingerprint: [text]}], fingerprint: ten groups of four digits"),

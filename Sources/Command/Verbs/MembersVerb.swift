@@ -9,7 +9,7 @@ extension Verbs {
         name: "list",
         summary: "list the people of a household, with their roles and devices",
         options: [.household],
-        exits: [.notAttached, .notAMember],
+        exits: [.notAttached, .notAMember, .keyRefused],
         data: [
           Term("household", "its name"),
           Term("members", "[{name, id, role, status, you, devices: [{name, id}]}]"),

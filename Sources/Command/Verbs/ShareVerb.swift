@@ -14,7 +14,8 @@ extension Verbs {
       Option.store.saying("where the household's data is kept (default: your personal store)"),
     ],
     exits: [
-      .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .damageFound, .newerFormat,
+      .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
+      .damageFound, .newerFormat,
     ],
     data: [
       Term("household", "its name"), Term("zone", "the zone's name"), Term("rows", "rows shared"),

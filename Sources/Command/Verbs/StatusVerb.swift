@@ -11,7 +11,7 @@ extension Verbs {
         + "one of them cannot be read."
     ],
     arguments: [Argument.database.optional],
-    exits: [.unusableDatabase, .setAside, .notAttached, .databaseBusy, .notAMember, .newerFormat],
+    exits: [.unusableDatabase, .setAside, .notAttached, .databaseBusy, .notAMember, .keyRefused, .newerFormat],
     data: [
       Term(
         "databases",

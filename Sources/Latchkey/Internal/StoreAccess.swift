@@ -64,9 +64,15 @@ struct StoreAccess: Sendable {
 }
 
 extension Home {
+  /// Fewer and shorter than for requests: a device without a network is to be told so soon.
+  private static let opening = RetryPolicy(maximumAttempts: 4, base: .milliseconds(250), cap: .seconds(2))
+
   func openStore(_ locator: Locator, mode: OpenMode = .existing) async throws -> StoreAccess {
     let counts = RequestCounts()
-    let opened = try await stores.open(locator, mode)
+    let stores = stores
+    let opened = try await Self.opening.repeating { @Sendable () async throws(StorageError) in
+      try await stores.open(locator, mode)
+    }
     return StoreAccess(store: RetryingStore(CountingStore(opened, counts: counts)), counts: counts, locator: locator)
   }
 
