@@ -19,10 +19,11 @@ let package = Package(
   name: "latchkey",
   products: [
     .library(name: "Latchkey", targets: ["Latchkey"]),
-    .library(name: "LatchkeyStorage", targets: ["LatchkeyStorage"]),
+    // With the names of objects, which are of the format.
+    .library(name: "LatchkeyStorage", targets: ["LatchkeyStorage", "LatchkeyEncoding"]),
     .library(name: "LatchkeyFolder", targets: ["LatchkeyFolder"]),
-    .library(name: "LatchkeyS3", targets: ["LatchkeyS3"]),
-    .library(name: "LatchkeyWebDAV", targets: ["LatchkeyWebDAV"]),
+    .library(name: "LatchkeyS3", targets: ["LatchkeyS3", "LatchkeyHTTP"]),
+    .library(name: "LatchkeyWebDAV", targets: ["LatchkeyWebDAV", "LatchkeyHTTP"]),
     .library(name: "LatchkeyMirror", targets: ["LatchkeyMirror"]),
     .library(name: "LatchkeyConformance", targets: ["LatchkeyConformance"]),
     .executable(name: "latchkey", targets: ["LatchkeyCommand"]),

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Reads a household's rows from a folder store: a second implementation of reading, written from docs/format.md.
 
-    reader.py DIR (--kit FILE | --key-json FILE) [--household NAME|ID] [--zone NAME|ID] [--ascii]
+    reader.py DIR (--kit FILE | --key-json FILE) [--household NAME|ID] [--zone NAME|ID] [--ascii | --digest]
 
 Prints what `latchkey export` prints for a database of that zone (its lines: `latchkey help records`). FILE holds 24 words, or
 {"household": hex, "epoch": hex, "key": hex}, to which "device" and "box" (its X25519 secret key) may be added: with them epochs that
-began later are found, too, as they are from a kit. Whatever is set aside is told on standard error.
+began later are found, too, as they are from a kit. With --digest the zone's digest is printed instead of rows.
+Whatever is set aside is told on standard error.
 Ends with 0; 3 printed, but something was set aside; 11 no store; 14 a key or words that open nothing; 16 damage; 17 newer; 64 usage.
 Needs PyNaCl and zstandard (Tests/Vectors/requirements.txt).
 """
@@ -13,6 +14,7 @@ import argparse
 import base64
 import json
 import os
+import struct
 import sys
 import time
 import uuid
@@ -285,7 +287,7 @@ class Rows:
         return ((), stamp, encode(value)), value
 
     def live(self):
-        """(table, record, {column: value}) of every record that exists, in byte order of table and record name."""
+        """(table, record, {column: value}, {column: sum}) of every record that exists, in byte order of table and name."""
         for (table, record), registers in sorted(self.records.items(), key=lambda x: (x[0][0].encode(), x[0][1])):
             born, tombstone = (registers.get(k, ((), None))[0] for k in (BORN, TOMBSTONE))
             if not born or tombstone and tombstone[1] > born[1]:
@@ -298,8 +300,32 @@ class Rows:
                     values[key] = value
                 elif isinstance(key, list) and key[0] == 6 and order[0] == born[1]:
                     sums.setdefault(key[1], []).append(value)
-            values.update({column: total(amounts) for column, amounts in sums.items()})
-            yield table, record, values
+            yield table, record, values, {column: total(amounts) for column, amounts in sums.items()}
+
+
+def fingerprint(value):
+    if type(value) is int:
+        kind, data = 1, struct.pack(">q", value)
+    elif isinstance(value, float):
+        kind, data = 2, struct.pack(">d", value)
+    elif isinstance(value, str):
+        kind, data = 3, value.encode()
+    elif isinstance(value, bytes):
+        kind, data = 4, value
+    else:
+        kind, data = {8: (3, value.value), 9: (5, value.value)}.get(value.number, (6, encode(value)))
+    return int.from_bytes(sodium.crypto_shorthash_siphash24(data, bytes([kind]) + bytes(15)), "little") or 1
+
+
+def digest(key, rows):
+    """The sum of all live records' hashes (section 9)."""
+    out = 0
+    for table, record, values, sums in rows:
+        merged = [(column, value) for column, value in values.items() if value is not None]
+        merged += [([6, column], value) for column, value in sums.items()]
+        listed = [[register, fingerprint(value)] for register, value in sorted(merged, key=lambda x: encode(x[0]))]
+        out += int.from_bytes(h(32, "record", record, table, listed, key=key), "big")
+    return (out % 2**256).to_bytes(32, "big")
 
 
 def total(amounts):
@@ -368,26 +394,33 @@ class Household:
     def epochs(self):
         return [self.roster.epoch(epoch) for epoch in sorted(self.roster.keys)]
 
+    def digest(self, zone):
+        """A zone's digest, keyed by the first epoch's key."""
+        need(self.id in self.roster.keys, "the first epoch's key is not to be found")
+        return digest(h(32, "digest-key", self.id, zone, key=self.roster.keys[self.id]), self.rows(zone).live())
+
     def rows(self, zone):
         """The rows of a zone: every log of somebody who may write, over all epochs."""
         rows, known = Rows(), self.roster.counting | set(self.roster.entries)
         soon = (int(time.time() * 1000) + 600_000) << 16
         for origin, log in read_logs(self.store, self.epochs(), zone, self.roster.identities, self.findings).items():
             log_name = f"log of {origin[0].hex()}"
-            level, limit = self.roster.devices.get(origin[0]), None
-            if level is None and origin[0] not in self.roster.removed:
+            if origin[0] not in self.roster.devices and origin[0] not in self.roster.removed:
                 self.findings.add(log_name, "its author is not in the roster")
                 continue
-            if level is None or level < 2:
-                limit = self.roster.limit(zone, origin) or (0, None)
-                need(limit[0] == 0 or len(log) < limit[0] or log[limit[0] - 1].hash == limit[1], "a limit on another branch")
+            limit = self.roster.limit(zone, origin)
             try:
+                if limit and len(log) >= limit[0] > 0:
+                    need(log[limit[0] - 1].hash == limit[1], "a limit on another branch")
                 for group in groups(log):
                     if limit and group[-1].sequence > limit[0]:
-                        self.findings.add(log_name, f"entries from {group[0].sequence} on: their author may not write")
+                        self.findings.add(log_name, f"entries from {group[0].sequence} on: behind what counts of a device that may not write any more")
                         break
                     if any(x not in known for entry in group for x in entry.heads):
                         raise Damaged("it cites roster entries that are not there")
+                    if not all(self.roster.might_write(origin[0], entry.heads) for entry in group):
+                        self.findings.add(log_name, f"entry {group[0].sequence}: its author might not write")
+                        continue
                     if group[0].hlc > soon:
                         self.findings.add(log_name, "a group from the future")
                         continue
@@ -451,7 +484,8 @@ def shown(value, ascii):
     return f'{{"unknown":"{text64(encode(value))}"}}'
 
 
-def line(table, record, values, ascii):
+def line(table, record, values, sums, ascii):
+    values = {**values, **sums}
     members = ",".join(f"{quote(c, ascii)}:{shown(values[c], ascii)}" for c in sorted(values, key=str.encode))
     return f'{{"table":{quote(table, ascii)},"record":"{record.hex()}","values":{{{members}}}}}\n'
 
@@ -521,6 +555,7 @@ def main():
     parser.add_argument("--household", metavar="NAME|ID")
     parser.add_argument("--zone", metavar="NAME|ID")
     parser.add_argument("--ascii", action="store_true", help="escape everything outside ASCII")
+    parser.add_argument("--digest", action="store_true", help="print the zone's digest instead")
     arguments = parser.parse_args()
     store, findings = Store(arguments.dir), Findings()
 
@@ -544,7 +579,9 @@ def main():
         household, zone = choose(arguments, households)
     except Usage as problem:
         stop(64, problem)
-    for record in household.rows(zone).live():
+    if arguments.digest:
+        print(household.digest(zone).hex())
+    for record in () if arguments.digest else household.rows(zone).live():
         sys.stdout.buffer.write(line(*record, arguments.ascii).encode())
     sys.exit(17 if findings.newer else 16 if findings.damaged else 3 if findings.count else 0)
 

@@ -1,4 +1,5 @@
 import Dispatch
+import LatchkeyEncoding
 import LatchkeyStorage
 
 /// A store in one file, `pack:/PATH`: objects one behind the other, as on a tape.
@@ -46,7 +47,7 @@ public struct PackStore: ObjectStore {
     let entries = index.compactMap { text, place in
       ObjectName(text).map { ListPage.Entry(name: $0, size: place.count) }
     }
-    .filter { $0.name.text.hasPrefix(prefix) && (after.map { bound in bound < $0.name } ?? true) }
+    .filter { entry in entry.name.text.hasPrefix(prefix) && (after.map { $0 < entry.name } ?? true) }
     .sorted { $0.name < $1.name }
     return ListPage(entries: Array(entries.prefix(limit)), isLast: entries.count <= limit)
   }
