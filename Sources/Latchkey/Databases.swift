@@ -118,7 +118,9 @@ extension Home {
 
   /// Made from the first epoch's key, so it does not change with epochs (format §9).
   func digestKey(_ membership: Membership, _ zone: ZoneID) throws -> [UInt8] {
-    let first = try contents()[membership.id]?.epochKeys.first ?? membership.keys
+    guard let first = try state(of: membership.id).keys(of: membership.id) else {
+      throw EngineError.noKey(membership.id)
+    }
     return first.digestKey(zone: zone)
   }
 
@@ -149,9 +151,11 @@ extension Home {
   func binding(_ path: String) throws -> ZoneBinding? { try Replica.binding(path: path) }
 
   /// Whether anybody has written into a zone, by the store's listing.
-  private func isUsed(_ zone: ZoneID, _ membership: Membership) async throws -> Bool {
+  func isUsed(_ zone: ZoneID, _ membership: Membership) async throws -> Bool {
     let access = try await openStore(of: membership)
-    return try await !access.list(membership.keys.prefix(zone) + "/h/").isEmpty
+    for keys in try state(of: membership.id).epochs.reversed()
+    where try await !access.list(keys.prefix(zone) + "/h/").isEmpty { return true }
+    return false
   }
 
   /// Makes a new file and fills it from a zone, beside its final place first: whoever sees the file sees it whole.
@@ -295,8 +299,7 @@ extension Home {
     guard bound.origin.device != (try contents().device.id) else { return }
     var performer = try performer(replica, membership)
     try performer.publish(
-      under: try newBinding(membership, bound.zone, bound.zoneName), keys: membership.keys, household: membership.id,
-      rosterHeads: try state(of: membership.id).roster.heads)
+      under: try newBinding(membership, bound.zone, bound.zoneName), household: try state(of: membership.id))
     report.warnings.append(
       Warning(
         code: "copied-file",
