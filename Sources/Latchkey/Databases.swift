@@ -276,11 +276,26 @@ extension Home {
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)
     }
+    if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
     if report.sent > 0 { try replica.transaction { try replica.setValue("acknowledged", time(world.now())) } }
     return seen
+  }
+
+  /// Two devices that attach files under one zone name before they have met make two zones. Equal rows of the two are not
+  /// paired by this version, so they are not put together; whoever's zone a newcomer would not be given is told.
+  private func twinWarning(_ binding: ZoneBinding, _ membership: Membership) throws -> Warning? {
+    let open = try state(of: membership.id).roster.state.zones.filter {
+      $0.name == binding.zoneName && $0.closing == nil
+    }
+    guard let first = open.first, open.count > 1, first.id != binding.zone else { return nil }
+    return Warning(
+      code: "zone-twice",
+      message:
+        "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one, attach a new file to it (latchkey detach this file, then latchkey attach NEW-FILE --zone \(binding.zoneName)) and copy there what only this file has."
+    )
   }
 
   /// A file that another device attached was copied here: this device goes on with it under an origin of its own, and publishes

@@ -30,6 +30,8 @@ final class Device {
   /// Numbers the app's inserts.
   var serial = 0
   var baseline = Baseline()
+  /// Columns whose values once went with the column: table and column.
+  var lost: Set<[Int]> = []
 
   /// The round that is under way, and the effect that comes next. Lost in a crash.
   var round: SyncRound?

@@ -91,7 +91,7 @@ extension World {
     for (index, table) in AppSchema.tables.enumerated() where table.keyIsLocal {
       for row in snapshot.tables[index] ?? [] {
         guard let record = row.record, case .plain(let hint)? = oracle.records[record]?.cells[table.key[0]]?.field,
-          hint != row.values[table.key[0]]
+          hint != row[table.key[0]]
         else { continue }
         marks[.keyCollisions] += 1
       }

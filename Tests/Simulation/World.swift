@@ -114,7 +114,7 @@ final class World {
     try check("after quiet rounds")
   }
 
-  private enum Kind { case app, sync, time, jump, crash }
+  private enum Kind { case app, sync, time, jump, crash, migrate }
 
   private func perform(_ step: Int) throws {
     var random = Stream(seed, "schedule", step)
@@ -123,6 +123,7 @@ final class World {
     let kinds: [(Kind, Int)] = [
       (.app, swarm.appShare), (.sync, 100 - swarm.appShare), (.time, 8),
       (.jump, swarm.clocks == .wild ? 4 : swarm.clocks == .loose ? 2 : 0), (.crash, swarm.crashes > 0 ? 1 : 0),
+      (.migrate, swarm.migrations.isEmpty ? 0 : 6),
     ]
     switch random.pick(weighted: kinds) ?? .sync {
     case .app: for burst in 0...random.below(3) { try runApp(device, step, burst) }
@@ -141,7 +142,28 @@ final class World {
     case .crash:
       trace.note("\(step) \(device.name) dies")
       try crash(device)
+    case .migrate: _ = try migrate(device)
     }
+  }
+
+  /// The device gets the app's next version, if there is one.
+  func migrate(_ device: Device) throws -> Bool {
+    guard let connection = device.connection, device.replica != nil, try hasTables(device) else { return false }
+    let version = Int(try connection.integer("PRAGMA main.user_version") ?? 0)
+    guard version < swarm.migrations.count else { return false }
+    let before = try AppView(connection)
+    try connection.execute(
+      "BEGIN; \(swarm.migrations[version].sql); PRAGMA main.user_version = \(version + 1); COMMIT")
+    let after = try AppView(connection)
+    for (index, table) in AppSchema.tables.enumerated() {
+      for column in table.columns.indices where before.has(index, column) && !after.has(index, column) {
+        device.lost.insert([index, column])
+      }
+    }
+    device.baseline.migrate(to: after)
+    marks[.migrations] += 1
+    trace.note("\(device.name) gets version \(version + 1)")
+    return true
   }
 
   /// The faults end.
@@ -178,8 +200,8 @@ final class World {
     // Numbered by step, so that leaving another step out does not rename what this one inserts.
     var serial = (step * 4 + burst) * 16
     var app = App(
-      connection: connection, device: device.index, operations: swarm.operations, keys: swarm.keys,
-      isWordy: swarm.isWordy)
+      connection: connection, view: try AppView(connection), device: device.index, operations: swarm.operations,
+      keys: swarm.keys, isWordy: swarm.isWordy)
     if trace.isVerbose { app.listener = { print("\(step) \(device.name)   \($0)") } }
     let done = try app.run(&random, serial: &serial, &marks)
     if done, device.round != nil { marks[.appWritesInRounds] += 1 }
