@@ -79,7 +79,8 @@ extension Home {
       // Whoever was let in by links of removed people alone goes along, and so on.
       while true {
         let more = roster.people.filter { other in
-          guard !people.contains(other.id), other.id != roster.genesis?.chain.person, !keeping.contains(other.name) else {
+          guard !people.contains(other.id), other.id != roster.genesis?.chain.person, !keeping.contains(other.name)
+          else {
             return false
           }
           let devices = roster.devices.filter { $0.person == other.id }.map(\.id)
@@ -133,7 +134,8 @@ extension Home {
     try await reporting {
       let membership = try membership(named: household)
       guard !membership.isPrivate else {
-        throw LatchkeyError(.usage, "private-household", "Your private household is yours alone: there is nothing to leave.")
+        throw LatchkeyError(
+          .usage, "private-household", "Your private household is yours alone: there is nothing to leave.")
       }
       let access = try await openStore(of: membership)
       _ = try await round(membership, access: access)
@@ -213,7 +215,9 @@ extension Home {
       var state = former
       // Only those count as brought in by somebody removed that the roster says so.
       var change = change
-      if !change.confirming.isEmpty { change.confirming = state.roster.introduced(byRemoving: change).intersection(change.confirming) }
+      if !change.confirming.isEmpty {
+        change.confirming = state.roster.introduced(byRemoving: change).intersection(change.confirming)
+      }
       var random = AnyRandomSource(world.random())
       try state.writeNext(change, limits: { limits[$0] ?? [] }, now: world.now(), random: &random)
       try state.seal(now: world.now(), random: &random)

@@ -107,7 +107,9 @@ struct MembersTests {
       } == "link-revoked")
   }
 
-  @Test("a member made a reader keeps what counted; what it writes then stays where it is, and counts again after it may write")
+  @Test(
+    "a member made a reader keeps what counted; what it writes then stays where it is, and counts again after it may write"
+  )
   func roles() async throws {
     let (place, ana, ben) = try await household()
     try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 1, 'as member')")
@@ -117,7 +119,8 @@ struct MembersTests {
     try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 2, 'as reader')")
     _ = try await ben.sync()
     _ = try await ana.sync()
-    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE cents IN (1, 2) ORDER BY note").contains("as member"))
+    #expect(
+      try place.rows("a.db", "SELECT note FROM entries WHERE cents IN (1, 2) ORDER BY note").contains("as member"))
     #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'as reader'").isEmpty)
     try await ana.setRole(.member, of: "Ben")
     _ = try await ben.sync()
@@ -172,7 +175,8 @@ struct MembersTests {
     #expect(await code { () async throws(LatchkeyError) in try await ben.removeMember("Ana") } == "not-an-owner")
     #expect(await code { () async throws(LatchkeyError) in try await ana.removeMember("Ana") } == "yourself")
     #expect(await code { () async throws(LatchkeyError) in try await ana.removeMember("Nobody") } == "no-such-member")
-    #expect(await code { () async throws(LatchkeyError) in try await ana.setRole(.reader, of: "x") } == "no-such-member")
+    #expect(
+      await code { () async throws(LatchkeyError) in try await ana.setRole(.reader, of: "x") } == "no-such-member")
     #expect(await code { () async throws(LatchkeyError) in try await ana.revokeInvite("ffffff") } == "no-such-invite")
   }
 }

@@ -11,7 +11,8 @@ extension Verbs {
         options: [.household],
         exits: [.notAttached, .notAMember, .keyRefused],
         data: [
-          Term("invites", "[{id, role, status, expires, inviter, used: [device]}], status: open, used, revoked or expired")
+          Term(
+            "invites", "[{id, role, status, expires, inviter, used: [device]}], status: open, used, revoked or expired")
         ],
         body: .runs { arguments, context throws(CommandError) in
           let invites = try await context.performing { () async throws(LatchkeyError) in

@@ -10,7 +10,8 @@ extension Verbs {
     ],
     options: [.household, confirm],
     exits: [
-      .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded, .damageFound,
+      .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded,
+      .damageFound,
       .newerFormat,
     ],
     data: [Term("household", "its name")],
@@ -22,7 +23,8 @@ extension Verbs {
       }
       try context.terminal.confirm(
         [Line(.warning, "This takes all your devices out of \(report.household).")], typing: report.household,
-        given: arguments[confirm], next: ["latchkey leave --household \(report.household) --confirm \(report.household)"])
+        given: arguments[confirm],
+        next: ["latchkey leave --household \(report.household) --confirm \(report.household)"])
       try await context.performing { () async throws(LatchkeyError) in
         try await context.library.leave(household: arguments[.household])
       }

@@ -43,7 +43,8 @@ extension Verbs {
             try await context.library.setRole(role, of: given, household: arguments[.household])
           }
           let message = "\(changed) is \(name == "owner" ? "an owner" : "a \(name)") now."
-          return Outcome(message, .lines([Line(.done, message)]), data: ["member": .text(changed), "role": .text(name)])
+          return Outcome(
+            message, .lines([Line(.done, message)]), data: ["member": .text(changed), "role": .text(name)])
         }),
       Verb(
         name: "remove",
@@ -57,7 +58,8 @@ extension Verbs {
         arguments: [member],
         options: [.household, confirm, keep],
         exits: [
-          .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded, .damageFound,
+          .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded,
+          .damageFound,
           .newerFormat,
         ],
         data: [Term("removed", "[name], the one that was asked for first")],

@@ -84,7 +84,9 @@ extension LatchkeyError {
       .membership, "removed",
       "You are not in the household \(household) any more. The rows in your files stay, with what was changed here since; nothing of that "
         + "is sent, and nothing new is received.",
-      next: ["latchkey detach FILE", "ask an owner for a new invite, and join with a new identity (another --home DIR)"])
+      next: [
+        "latchkey detach FILE", "ask an owner for a new invite, and join with a new identity (another --home DIR)",
+      ])
   }
 }
 
@@ -93,7 +95,8 @@ extension UploadHold {
   var warning: Warning? {
     switch self {
     case .newer, .incomplete, .notEnrolled: nil
-    case .closed: Warning(code: "household-closed", message: "An owner has ended the household: nothing is sent any more.")
+    case .closed:
+      Warning(code: "household-closed", message: "An owner has ended the household: nothing is sent any more.")
     case .noKey(let epoch):
       Warning(
         code: "no-epoch-key",
