@@ -78,7 +78,7 @@ public struct HouseholdState: Sendable {
   /// Copies of the roster all of whose entries are known, by their names in the store.
   private(set) var readCopies: Set<ObjectName> = []
   /// A `Next` is due, not before this time, in milliseconds since 1970: others may write it first.
-  private(set) var nextDue: Int64?
+  public private(set) var nextDue: Int64?
   /// The epoch in which this device's claim was last written.
   public private(set) var claimedIn: EpochID?
   /// `Next`s whose ancestors are not shown, and since when, in milliseconds since 1970.

@@ -17,6 +17,11 @@ extension World {
       let areMembers = devices.allSatisfy(\.isMember)
       let (puts, deletes, received) = try syncEverybody()
       trace.note("settling \(pass): \(puts) put, \(deletes) deleted, \(received) received")
+      // What is not urgent is done after a while: parallel epochs are joined.
+      if puts == 0, received == 0, let due = devices.compactMap({ $0.kept?.nextDue }).max() {
+        advanceTime(past: due)
+        continue
+      }
       // So has one that found out that the epoch which it claimed in has ended.
       let haveClaimed = devices.allSatisfy { $0.kept?.needsClaim == false }
       if puts == 0, deletes == 0, received == 0, areMembers, haveClaimed { return }
