@@ -82,6 +82,11 @@ public struct EpochKeys: Sendable {
       })
   }
 
+  /// `r/<2>/<30>`, below this epoch's roster prefix: a copy of roster entries is named by what it holds.
+  public func rosterCopyName(content: [UInt8]) -> ObjectName {
+    shardedName(.rosterCopy, tag("roster-copy-tag", parts: 1) { $0.byteString(content) })
+  }
+
   /// The name in the store: `<prefix of the zone>/<name below it>`.
   public func objectName(zone: ZoneID, _ below: ObjectName) -> ObjectName {
     derivedName("\(prefix(zone))/\(below.text)")

@@ -29,11 +29,21 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var checkpoint: Hash32?
   /// Of this device's roster log.
   public var rosterIncarnation: Incarnation
+  /// The link that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
+  public var joining: Joining?
+
+  /// A link that is being used.
+  public struct Joining: Hashable, Sendable {
+    public let invite: InviteID
+    public let secret: InviteSecret
+    public init(invite: InviteID, secret: InviteSecret) { (self.invite, self.secret) = (invite, secret) }
+  }
 
   public init(
     id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
-    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation
+    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil
   ) {
+    self.joining = joining
     self.id = id
     self.name = name
     self.isPrivate = isPrivate
@@ -107,7 +117,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(9)
+      writer.array(10)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -122,6 +132,13 @@ public struct KeyringContents: Hashable, Sendable {
       writer.uint(household.role?.rawValue ?? 0)
       if let checkpoint = household.checkpoint { writer.id(checkpoint) } else { writer.null() }
       writer.id(household.rosterIncarnation)
+      if let joining = household.joining {
+        writer.array(2)
+        writer.id(joining.invite)
+        writer.byteString(joining.secret.secret.bytes)
+      } else {
+        writer.null()
+      }
     }
   }
 
@@ -150,7 +167,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 9)
+    try reader.array(exactly: 10)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -167,8 +184,18 @@ public struct KeyringContents: Hashable, Sendable {
     let credential = try reader.null() ? nil : Credential(try reader.text())
     let role = Role(rawValue: try reader.uint(max: 255))
     let checkpoint: Hash32? = try reader.null() ? nil : try reader.id()
+    let incarnation: Incarnation = try reader.id()
+    var joining: HouseholdKeys.Joining?
+    if try !reader.null() {
+      try reader.array(exactly: 2)
+      let invite: InviteID = try reader.id()
+      guard let secret = InviteSecret(SecretBytes(try reader.byteString(max: InviteSecret.byteCount))) else {
+        throw .unexpected("32 bytes")
+      }
+      joining = HouseholdKeys.Joining(invite: invite, secret: secret)
+    }
     return HouseholdKeys(
       id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
-      checkpoint: checkpoint, rosterIncarnation: try reader.id())
+      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining)
   }
 }

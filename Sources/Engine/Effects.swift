@@ -41,8 +41,9 @@ public enum Event: Sendable {
 
 /// One transaction of the attached database. Whoever performs it stamps what was captured before it merges anything.
 public enum DatabaseRequest: Sendable {
-  /// What the database knows of its zone.
-  case load
+  /// What the database knows of its zone, after its log has gone on into the household's present epoch if it `enters`: what the store has not
+  /// confirmed is repeated there, as it was signed.
+  case load(enters: Bool)
   /// Merge groups of one log, in order, and advance the belief of its author: one transaction, both or neither.
   case apply(groups: [LogGroup], origin: Origin, author: Belief.Author)
   /// Stamp what was captured, seal it, put it in the outbox. Repeated while there is more.
@@ -54,6 +55,10 @@ public enum DatabaseRequest: Sendable {
   /// This file's log was gone on with elsewhere (a restored backup, a copy): go on under a new incarnation, and publish again whatever
   /// the file holds. Answered by ``DatabaseReply/loaded(belief:own:)``.
   case renew
+  /// Publish again what this file holds of a log beyond what counts of it since its author was removed (format §8, *Limits*).
+  case carry(Origin)
+  /// Epochs that were left were looked through.
+  case probed([EpochID])
   /// Own heads that may be deleted from the store.
   case supersededHeads
   /// They were deleted.

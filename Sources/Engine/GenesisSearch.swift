@@ -36,6 +36,16 @@ public enum GenesisSearch {
     return match(segment.entries, keys)
   }
 
+  /// Looks into a copy of the roster, with which later epochs begin.
+  public static func search(copy name: ObjectName, bytes: [UInt8], keys: EpochKeys) -> StoredEntry? {
+    guard
+      let content = try? Envelope.open(
+        bytes, at: keys.place(.rosterCopy, zone: .roster, name: name), key: keys.zoneKey(.roster)),
+      let copy = try? RosterCopy(decoding: content)
+    else { return nil }
+    return match(copy.entries, keys)
+  }
+
   private static func match(_ entries: [StoredEntry], _ keys: EpochKeys) -> StoredEntry? {
     entries.first { EntryBody.hash(of: $0.body) == keys.household }
   }

@@ -16,21 +16,53 @@ public enum EngineError: Error, Equatable, Sendable {
   case newerRoster
   /// Kept state does not decode.
   case damagedState(String)
+  /// This device holds no key of the epoch that it would have to read or write.
+  case noKey(EpochID)
   /// A sealed object would exceed its limit.
   case tooLarge
   /// The performer answered with another event than the effect asks for: a defect of the performer.
   case outOfOrder(String)
 }
 
+/// The keys that a device opens a household's epochs with.
+public struct HouseholdSecrets: Sendable {
+  public let device: DeviceKeys
+  /// Keys that came with an invite, from the private household or with a kit: where walking begins.
+  public var held: [EpochID: EpochKey]
+  /// The link that this device joins with, until it was let in: epochs that begin meanwhile are sealed to it.
+  public var link: Link?
+
+  public struct Link: Sendable {
+    public let invite: InviteID
+    public let box: BoxKey
+    public init(invite: InviteID, box: BoxKey) { (self.invite, self.box) = (invite, box) }
+  }
+
+  public init(device: DeviceKeys, held: [EpochID: EpochKey] = [:], link: Link? = nil) {
+    (self.device, self.held, self.link) = (device, held, link)
+  }
+
+  func ring(of household: HouseholdID) -> EpochRing {
+    var ring = EpochRing(household: household)
+    ring.hold(device.box, of: device.id)
+    if let link { ring.hold(link.box, of: link.invite) }
+    for (epoch, key) in held.sorted(by: { $0.key < $1.key }) { ring.hold(key, of: epoch) }
+    return ring
+  }
+}
+
 /// What a device knows of a household, beside the keys: its roster and this device's own log in it.
 ///
-/// Kept in one atomic replace beside the keyring. Rows and what is believed of them are kept in the database instead.
+/// Kept in one atomic replace beside the keyring. Rows and what is believed of them are kept in the database instead. The keys of
+/// epochs are not part of what is kept: they follow from the device's own keys and the roster's entries each time.
 public struct HouseholdState: Sendable {
   public let household: HouseholdID
-  /// The current epoch.
-  public let epoch: EpochID
+  /// The epoch that this device writes the roster into.
+  public private(set) var epoch: EpochID
   /// All roster operations known, judged.
   public private(set) var roster: Roster
+  /// All epoch keys that this device can come by.
+  public private(set) var ring: EpochRing
   /// The same as signed, in an order in which ancestors come first.
   public private(set) var entries: [StoredEntry] = []
   /// What is believed of the others' roster logs.
@@ -38,28 +70,60 @@ public struct HouseholdState: Sendable {
   /// This device's own roster log.
   public private(set) var log: OwnLog
   /// Sealed roster objects that the store has not confirmed, in order.
-  public private(set) var outbox: [SealedObject] = []
+  public private(set) var outbox: [RosterObject] = []
   /// The store's marker, once seen.
   public private(set) var marker: [UInt8]?
-  /// Claims that were looked at and will never be admitted.
+  /// Claims that were looked at and will never be admitted, below the roster's prefix.
   public private(set) var ignoredClaims: Set<ObjectName> = []
+  /// Copies of the roster all of whose entries are known, by their names in the store.
+  private(set) var readCopies: Set<ObjectName> = []
+  /// A `Next` is due, not before this time, in milliseconds since 1970: others may write it first.
+  private(set) var nextDue: Int64?
+  /// The epoch in which this device's claim was last written.
+  public private(set) var claimedIn: EpochID?
+  /// `Next`s whose ancestors are not shown, and since when, in milliseconds since 1970.
+  private var unjudged: [EntryHash: Int64] = [:]
+  /// Epochs in which somebody claimed whom this device has let in since: the next `Next` must be found there, too.
+  private var claimEpochs: Set<EpochID> = []
+  private let secrets: HouseholdSecrets
 
-  /// A household as a newcomer knows it: only its Genesis.
+  /// A sealed roster object on its way to the store.
+  public struct RosterObject: Equatable, Sendable {
+    /// In the store.
+    public let name: ObjectName
+    public let bytes: [UInt8]
+    /// The last entry of this device's log that is safe once it is stored, after those before it; 0 for none.
+    public let confirms: UInt64
+
+    public init(name: ObjectName, bytes: [UInt8], confirms: UInt64 = 0) {
+      (self.name, self.bytes, self.confirms) = (name, bytes, confirms)
+    }
+  }
+
+  /// A household as a newcomer knows it: only its Genesis, and the key of the epoch in which it begins to read.
   ///
   /// - Throws: ``EngineError/damagedState(_:)`` unless `genesis` is the entry whose hash is the household's id.
-  public init(household: HouseholdID, epoch: EpochID, genesis: StoredEntry, origin: Origin) throws(EngineError) {
+  public init(
+    household: HouseholdID, epoch: EpochID, genesis: StoredEntry, origin: Origin, secrets: HouseholdSecrets
+  ) throws(EngineError) {
     self.household = household
     self.epoch = epoch
-    roster = Roster(household: household)
+    self.secrets = secrets
+    ring = secrets.ring(of: household)
+    roster = Roster(household: household, evaluating: .everyEpoch)
     log = OwnLog(household: household, epoch: epoch, zone: .roster, origin: origin)
     guard EntryBody.hash(of: genesis.body) == household else { throw .damagedState("not this household's Genesis") }
     guard case .counts = try add(genesis) else { throw .damagedState("a Genesis that does not count") }
   }
 
-  private init(household: HouseholdID, log: OwnLog, genesis: StoredEntry) throws(EngineError) {
+  private init(
+    household: HouseholdID, log: OwnLog, genesis: StoredEntry, secrets: HouseholdSecrets
+  ) throws(EngineError) {
     self.household = household
+    self.secrets = secrets
     epoch = household
-    roster = Roster(household: household)
+    ring = secrets.ring(of: household)
+    roster = Roster(household: household, evaluating: .everyEpoch)
     self.log = log
     guard case .counts = try add(genesis) else { throw .damagedState("a Genesis that does not count") }
   }
@@ -85,45 +149,218 @@ public struct HouseholdState: Sendable {
       parts: [(RosterOperation.genesis(genesis).payload, true)], hlc: UInt64(max(now, 0)) << 16, rosterHeads: [],
       signing: device.signing, isGenesis: true)
     guard let id = hashes.first, let entry = log.tail.first else { throw .damagedState("no Genesis") }
-    return try HouseholdState(household: id, log: log.renamed(household: id, epoch: id), genesis: entry)
+    return try HouseholdState(
+      household: id, log: log.renamed(household: id, epoch: id), genesis: entry,
+      secrets: HouseholdSecrets(device: device))
   }
 
   /// The Genesis entry, as it is handed to newcomers.
   public var genesis: StoredEntry? { entries.first }
 
+  // MARK: Epochs
+
+  /// What an epoch's key makes; nil if it is not at hand.
+  public func keys(of epoch: EpochID) -> EpochKeys? {
+    ring.keys(of: epoch)
+      ?? secrets.held[epoch].map { EpochKeys(household: household, epoch: epoch, key: $0) }
+  }
+
+  /// Of the epoch that this device writes into.
+  public func currentKeys() throws(EngineError) -> EpochKeys {
+    guard let keys = keys(of: epoch) else { throw .noKey(epoch) }
+    return keys
+  }
+
+  /// Keys of all epochs at hand that began among the entries known, in the order of the roster's entries: each after those that it follows.
+  public var epochs: [EpochKeys] {
+    roster.entries.compactMap { entry in
+      if entry.hash != household, !entry.operation.beginsEpoch { return nil }
+      return ring.keys(of: entry.hash)
+    }
+  }
+
+  /// Whether rows may be uploaded now, and why not.
+  public var holds: [UploadHold] {
+    switch roster.upload(by: log.origin.device, ring: ring) {
+    case .into(let current): current == epoch ? [] : [.noKey(current)]
+    case .held(let holds): holds
+    }
+  }
+
+  /// Whether this device is not in (yet).
+  public var isProvisional: Bool { roster.role(of: log.origin.device) == nil && !isRemoved }
+
+  /// Whether this device's claim has to be written: it was not let in yet, and nobody may look for its claim any more where it lies.
+  public var needsClaim: Bool { isProvisional && claimedIn != epoch }
+
+  /// Whether this device was removed.
+  public var isRemoved: Bool { roster.state.limited.contains { $0.device == log.origin.device && $0.isRemoved } }
+
+  /// Whether rows may be uploaded into ``epoch``: a newcomer may before it is let in, provisionally.
+  public var mayUpload: Bool { holds.isEmpty || holds == [.notEnrolled] && isProvisional }
+
+  /// Goes on in the epoch that is current by now, if its key is at hand: repeats there what its beginning does not hold.
+  mutating func follow(now: Int64, random: inout some RandomSource) throws(EngineError) {
+    guard let current = roster.state.currentEpoch, current != epoch, let keys = ring.keys(of: current) else { return }
+    let own = log.origin
+    var end: OwnLog.Position?
+    var tail: [StoredEntry] = []
+    var missing: [StoredEntry] = []
+    for entry in entries {
+      guard let body = try? EntryBody(decoding: entry.body) else { continue }
+      let hash = EntryBody.hash(of: entry.body)
+      if hash == current || roster.isBefore(hash, current) {
+        if body.origin == own {
+          end = OwnLog.Position(mark: Mark(sequence: body.sequence, hash: hash), hlc: body.group.hlc)
+        }
+      } else if body.origin == own {
+        tail.append(entry)
+      } else if !roster.isBefore(current, hash) {
+        missing.append(entry)
+      }
+    }
+    // Bytes of the epoch that was left; claims are written anew by whoever made them.
+    outbox = []
+    if roster.role(of: own.device) != nil {
+      for copy in RosterCopy.copies(of: missing) { try enqueue(copy, keys, &random) }
+    }
+    belief.probed(epoch, now: now)
+    log.enter(current, after: end, isConfirmed: true, tail: tail, announces: false)
+    epoch = current
+  }
+
+  private mutating func enqueue(
+    _ copy: RosterCopy, _ keys: EpochKeys, _ random: inout some RandomSource
+  ) throws(EngineError) {
+    let content = copy.encoded()
+    let below = keys.rosterCopyName(content: content)
+    let name = keys.objectName(zone: .roster, below)
+    guard !readCopies.contains(name) else { return }
+    outbox.append(
+      RosterObject(name: name, bytes: try seal(content, .rosterCopy, below, keys, &random)))
+  }
+
+  private func seal(
+    _ content: [UInt8], _ kind: ObjectKind, _ below: ObjectName, _ keys: EpochKeys,
+    _ random: inout some RandomSource
+  ) throws(EngineError) -> [UInt8] {
+    do {
+      return try Envelope.seal(
+        content, at: keys.place(kind, zone: .roster, name: below), key: keys.zoneKey(.roster),
+        nonce: EnvelopeNonce(&random))
+    } catch { throw .tooLarge }
+  }
+
+  /// Begins the next epoch, or ends the household: writes a `Next`, with all that its readers need, and goes on there.
+  ///
+  /// In the order of the outbox: the whole roster under the new epoch, then the `Next` under each epoch that it follows, so that whoever
+  /// finds the new epoch finds its roster.
+  ///
+  /// - Parameters:
+  ///   - limits: how far the logs of devices count that go along with others.
+  ///   - isGraceOver: see `Roster/next`.
+  /// - Returns: the new epoch.
+  @discardableResult
+  public mutating func writeNext(
+    _ change: NextChange, limits: (DeviceID) -> [Next.Limit] = { _ in [] }, isGraceOver: Bool = false, now: Int64,
+    random: inout some RandomSource
+  ) throws(EngineError) -> EpochID {
+    if roster.isNewer { throw .newerRoster }
+    // What led to it stays behind where those look who are not taken along: an admission, the end of an invite.
+    if keys(of: epoch) != nil { try seal(now: now, random: &random) }
+    let key = change.closes ? nil : EpochKey(&random)
+    let next: Next
+    do throws(RosterRefusal) {
+      next = try roster.next(
+        change, by: log.origin, key: key, ring: ring, limits: limits, isGraceOver: isGraceOver, random: &random)
+    } catch { throw .refused(error) }
+    let hash = try append(.next(next), now: now, key: key)
+    nextDue = nil
+    guard let key, let entry = entries.last else { return hash }
+    let keys = EpochKeys(household: household, epoch: hash, key: key)
+    for copy in RosterCopy.copies(of: entries) { try enqueue(copy, keys, &random) }
+    var places = next.parents.filter { ring.keys[$0] != nil }
+    if places.isEmpty { places = [epoch] }
+    places += claimEpochs.subtracting(places).sorted()
+    claimEpochs = []
+    for parent in places {
+      guard let keys = self.keys(of: parent) else { continue }
+      let below = keys.nextName(origin: log.origin, sequence: log.lastSequence)
+      outbox.append(
+        RosterObject(
+          name: keys.objectName(zone: .roster, below), bytes: try seal(entry.encoded(), .next, below, keys, &random),
+          confirms: log.lastSequence))
+    }
+    belief.probed(epoch, now: now)
+    let end = OwnLog.Position(mark: Mark(sequence: log.lastSequence, hash: hash), hlc: log.lastHLC)
+    log.enter(hash, after: end, isConfirmed: false, tail: [], announces: false)
+    epoch = hash
+    return hash
+  }
+
+  /// Whether this device did what makes a `Next` due: then it writes it at once.
+  var hasCausedNext: Bool {
+    guard let current = roster.state.currentEpoch else { return false }
+    return roster.entries.contains { entry in
+      guard entry.origin.device == log.origin.device, entry.hash != current, !roster.isBefore(entry.hash, current)
+      else {
+        return false
+      }
+      switch entry.operation {
+      case .admit, .addDevice, .revokeInvite, .next: return true
+      default: return false
+      }
+    }
+  }
+
+  /// Somebody was let in whose claim lay in this epoch: there it looks for the next one.
+  mutating func admitted(in epoch: EpochID) { claimEpochs.insert(epoch) }
+
+  mutating func setNextDue(_ time: Int64?) { nextDue = time }
+
   // MARK: Writing
 
   /// Writes an operation: judged first, because one that does not count would break this device's chain (model, rule 19).
   @discardableResult
-  public mutating func write(
-    _ operation: RosterOperation, device: DeviceKeys, now: Int64
-  ) throws(EngineError) -> EntryHash {
-    if roster.state.isNewer { throw .newerRoster }
+  public mutating func write(_ operation: RosterOperation, now: Int64) throws(EngineError) -> EntryHash {
+    if roster.isNewer { throw .newerRoster }
     if let refusal = roster.refusal(of: operation, by: log.origin) { throw .refused(refusal) }
+    return try append(operation, now: now, key: nil)
+  }
+
+  private mutating func append(
+    _ operation: RosterOperation, now: Int64, key: EpochKey?
+  ) throws(EngineError) -> EntryHash {
     let newest = belief.authors.values.map(\.hlc).max() ?? 0
     let hlc = max(UInt64(max(now, 0)) << 16, log.lastHLC + 1, newest + 1)
     let (_, hashes) = log.append(
-      parts: [(operation.payload, true)], hlc: hlc, rosterHeads: roster.heads, signing: device.signing)
+      parts: [(operation.payload, true)], hlc: hlc, rosterHeads: roster.heads, signing: secrets.device.signing)
     guard let hash = hashes.first, let entry = log.tail.last else { throw .damagedState("nothing was written") }
+    if let key {
+      ring.hold(key, of: hash)
+      roster.learn(key, of: hash)
+    }
     _ = try add(entry)
     return hash
   }
 
   /// Seals what was written, into the outbox. Keep the state afterwards, before anything is sent.
-  public mutating func seal(keys: EpochKeys, device: DeviceKeys, now: Int64, random: inout some RandomSource)
-    throws(EngineError)
-  {
+  public mutating func seal(now: Int64, random: inout some RandomSource) throws(EngineError) {
+    guard log.hasUnsealed else { return }
+    let keys = try currentKeys()
     let facts = HeadFacts(vector: belief.vector, rosterHeads: roster.heads, hlc: log.lastHLC, digest: .zero)
     do {
-      outbox += try log.seal(facts, keys: keys, signing: device.signing, now: now, random: &random)
+      outbox += try log.seal(facts, keys: keys, signing: secrets.device.signing, now: now, random: &random).map {
+        RosterObject(
+          name: keys.objectName(zone: .roster, $0.name), bytes: $0.bytes,
+          confirms: HeadName($0.name) == nil ? 0 : $0.sequence)
+      }
     } catch { throw .tooLarge }
   }
 
   /// Gives up this device's roster log, which somebody else has gone on with (a restored or copied directory), and goes on in a
   /// new one. What the store has confirmed of the old one stays believed; what it has not is written again.
-  mutating func renew(
-    _ incarnation: Incarnation, keys: EpochKeys, device: DeviceKeys, now: Int64
-  ) throws(EngineError) {
+  mutating func renew(_ incarnation: Incarnation, now: Int64) throws(EngineError) {
     let given = log
     let last = given.confirmed?.mark.sequence ?? 0
     var again: [RosterOperation] = []
@@ -135,23 +372,28 @@ public struct HouseholdState: Sendable {
       }
       if let payload = try? entry.payload(body) { again.append(RosterOperation(payload: payload)) }
     }
-    belief.authors[given.origin] = given.asBelieved(keys: keys)
+    belief.authors[given.origin] = given.asBelieved
+    outbox = outbox.filter { $0.name.text.dropFirst(33).hasPrefix("c/") }
+    let proven = roster.state.proven
+    ring = secrets.ring(of: household)
+    roster = Roster(household: household, evaluating: .everyEpoch, proven: proven)
+    entries = []
+    try addAll(rest)
+    if !roster.contains(epoch) { epoch = roster.state.currentEpoch ?? household }
     log = OwnLog(
       household: household, epoch: epoch, zone: .roster,
       origin: Origin(device: given.origin.device, incarnation: incarnation))
-    outbox = outbox.filter { $0.name.text.hasPrefix("c/") }
-    roster = Roster(household: household)
-    entries = []
-    for entry in rest { _ = try add(entry) }
-    for operation in again where roster.refusal(of: operation, by: log.origin) == nil {
-      try write(operation, device: device, now: now)
+    // Epochs that were begun and not seen by anybody are begun anew, if they still have to be.
+    for operation in again where !operation.beginsEpoch && roster.refusal(of: operation, by: log.origin) == nil {
+      try write(operation, now: now)
     }
   }
 
   /// The store has confirmed an object.
   public mutating func acknowledge(_ name: ObjectName) {
-    if HeadName(name) != nil, let object = outbox.first(where: { $0.name == name }) {
-      log.confirm(head: object.sequence)
+    if let object = outbox.first(where: { $0.name == name }) {
+      if object.confirms > 0 { log.confirm(head: object.confirms) }
+      if name.text.dropFirst(33).hasPrefix("r/") { readCopies.insert(name) }
     }
     outbox.removeAll { $0.name == name }
   }
@@ -184,33 +426,64 @@ public struct HouseholdState: Sendable {
     guard marker != nil else { return false }
     var newest: [String: UInt64] = [:]
     for head in listed.compactMap(HeadName.init) { newest[head.tag] = max(newest[head.tag] ?? 0, head.counter) }
-    let known = belief.authors.values.filter { $0.counter > 0 }
-    return !known.isEmpty && known.allSatisfy { newest[$0.tag] ?? 0 >= $0.counter }
-      || log.counter > 0 && outbox.isEmpty && newest[keys.headTag(zone: .roster, origin: log.origin)] == log.counter
+    let known = belief.authors.values.compactMap { $0.places[keys.epoch] }.filter { $0.counter > 0 }
+    if !known.isEmpty { return known.allSatisfy { newest[$0.tag] ?? 0 >= $0.counter } }
+    // Nobody has written a head in this epoch yet: it is known by the copy that it began with.
+    let copies = readCopies.filter { $0.text.hasPrefix(keys.prefix(.roster) + "/") }
+    if !copies.isEmpty {
+      let shown = Set(listed.map { keys.objectName(zone: .roster, $0) })
+      return outbox.isEmpty && copies.allSatisfy(shown.contains)
+    }
+    return log.counter > 0 && outbox.isEmpty && newest[keys.headTag(zone: .roster, origin: log.origin)] == log.counter
   }
 
-  /// Puts an object of this device under the roster's prefix into the outbox: a claim. Keep the state before it is sent.
-  public mutating func enqueue(_ object: SealedObject) {
-    if !outbox.contains(where: { $0.name == object.name }) { outbox.append(object) }
+  /// Puts this device's claim into the outbox, for the epoch that it writes into now. Keep the state before it is sent.
+  ///
+  /// - Parameters:
+  ///   - claim: made with ``currentKeys()``.
+  ///   - random: a nonce.
+  public mutating func enqueue(_ claim: Claim, random: inout some RandomSource) throws(EngineError) {
+    let keys = try currentKeys()
+    let below = claim.name(keys)
+    let name = keys.objectName(zone: .roster, below)
+    claimedIn = epoch
+    guard !outbox.contains(where: { $0.name == name }) else { return }
+    outbox.append(RosterObject(name: name, bytes: try seal(claim.bytes, .claim, below, keys, &random)))
   }
 
   /// Takes a store's marker on a person's word: the household was moved there.
   public mutating func adopt(marker bytes: [UInt8]) { marker = bytes }
 
-  /// A reader of the others' roster logs, as the roster stands now.
+  /// A reader of the others' roster logs in an epoch, as the roster stands now.
   public func rosterReader(keys: EpochKeys) -> LogReader {
     let roster = roster
     return LogReader(
-      household: household, epoch: epoch, zone: .roster, keys: keys,
+      household: household, zone: .roster, keys: keys,
       author: { roster.keys(of: $0)?.signing }, knowsRoster: { _ in true })
   }
 
-  /// A reader of a row zone's logs.
+  /// A reader of a row zone's logs in an epoch.
   public func rowReader(zone: ZoneID, keys: EpochKeys) -> LogReader {
     let roster = roster
+    let limit = rowLimits(zone)
     return LogReader(
-      household: household, epoch: epoch, zone: zone, keys: keys,
-      author: { roster.keys(of: $0)?.signing }, knowsRoster: { roster.contains($0) })
+      household: household, zone: zone, keys: keys,
+      author: { roster.keys(of: $0)?.signing }, knowsRoster: { roster.contains($0) }, limit: limit)
+  }
+
+  /// How far the logs of removed and narrowed devices count in a zone (format §8, *Limits*).
+  func rowLimits(_ zone: ZoneID) -> @Sendable (Origin) -> UInt64? {
+    let state = roster.state
+    var limits: [DeviceID: [Incarnation: UInt64]] = [:]
+    for one in state.limited {
+      var logs: [Incarnation: UInt64] = [:]
+      for limit in one.limits where limit.zone == zone {
+        logs[limit.incarnation] = max(logs[limit.incarnation] ?? 0, limit.sequence)
+      }
+      limits[one.device] = logs
+    }
+    let known = limits
+    return { origin in known[origin.device].map { $0[origin.incarnation] ?? 0 } }
   }
 
   /// How far groups of a roster log were taken.
@@ -223,7 +496,7 @@ public struct HouseholdState: Sendable {
   }
 
   /// Accepts groups of one author's roster log, as far as their ancestors are known.
-  mutating func accept(_ groups: [LogGroup], author: Belief.Author) throws(EngineError) -> Acceptance {
+  mutating func accept(_ groups: [LogGroup]) throws(EngineError) -> Acceptance {
     for group in groups {
       guard group.entries.count == 1, let entry = group.entries.first else {
         return .stopped(
@@ -232,36 +505,107 @@ public struct HouseholdState: Sendable {
             isNewer: false))
       }
       if case .waiting = try add(entry) { return .waiting }
-      var known = belief.authors[group.origin] ?? Belief.Author(tag: author.tag)
-      known.mark = Mark(sequence: group.lastSequence, hash: group.lastHash)
-      known.hlc = group.hlc
-      belief.authors[group.origin] = known
+      advance(group.origin, to: Mark(sequence: group.lastSequence, hash: group.lastHash), hlc: group.hlc)
     }
     return .all
   }
+
+  private mutating func advance(_ origin: Origin, to mark: Mark, hlc: UInt64) {
+    var known = belief.authors[origin] ?? Belief.Author()
+    known.mark = mark
+    known.hlc = hlc
+    belief.authors[origin] = known
+  }
+
+  /// What became of an entry that came by itself, not in its author's log.
+  enum Taken {
+    case known
+    case added
+    /// Its author or an ancestor is not here yet.
+    case waiting
+    /// This device's own, and it did not write it.
+    case notMine(Origin)
+    case refused(String)
+  }
+
+  /// Takes an entry from a copy of the roster, or a `Next` from beside an epoch: signed by its author, wherever it lay.
+  mutating func take(_ entry: StoredEntry) throws(EngineError) -> Taken {
+    let body: EntryBody
+    do {
+      body = try EntryBody(decoding: entry.body)
+      _ = try entry.payload(body)
+    } catch { return .refused("\(error)") }
+    let hash = EntryBody.hash(of: entry.body)
+    if roster.contains(hash) {
+      advance(body, hash)
+      return .known
+    }
+    guard body.zone == .roster, body.household == household || hash == household, body.group.parts == 1 else {
+      return .refused("not an entry of this roster")
+    }
+    guard let key = roster.keys(of: body.origin.device) else { return .waiting }
+    guard entry.isSigned(by: key.signing) else { return .refused("signature") }
+    if body.origin == log.origin { return .notMine(body.origin) }
+    if case .waiting = try add(entry) { return .waiting }
+    advance(body, hash)
+    return .added
+  }
+
+  /// An entry of the roster, wherever it lay, is accepted as the next one of its author's log if it is.
+  private mutating func advance(_ body: EntryBody, _ hash: EntryHash) {
+    let known = belief.authors[body.origin]
+    guard body.origin != log.origin, known?.mark?.hash == body.previous,
+      known?.mark?.sequence ?? 0 == body.sequence - 1
+    else { return }
+    advance(body.origin, to: Mark(sequence: body.sequence, hash: hash), hlc: body.group.hlc)
+  }
+
+  /// Opens what entries give, whether or not they can be judged yet.
+  mutating func walk(_ entries: [StoredEntry]) {
+    ring.walk(entries.compactMap { try? HouseholdState.rosterEntry($0) })
+    roster.learn(from: ring)
+  }
+
+  /// Keeps since when `Next`s have been shown without their ancestors.
+  ///
+  /// - Returns: those to wait for: after a day, what they say is not acted on (format §3).
+  mutating func note(unjudged now: [EntryHash], now time: Int64) -> [EntryHash] {
+    unjudged = Dictionary(uniqueKeysWithValues: Set(now).map { ($0, unjudged[$0] ?? time) })
+    return unjudged.filter { time - $0.value < Belief.day }.keys.sorted()
+  }
+
+  mutating func finishCopy(_ name: ObjectName) { readCopies.insert(name) }
+
+  mutating func probed(_ epoch: EpochID, now: Int64) { belief.probed(epoch, now: now) }
 
   mutating func believe(_ author: Belief.Author, of origin: Origin) { belief.authors[origin] = author }
 
   mutating func ignore(claim name: ObjectName) { ignoredClaims.insert(name) }
 
-  private mutating func add(_ entry: StoredEntry) throws(EngineError) -> RosterVerdict {
-    let body: EntryBody
-    let payload: [UInt8]
-    do {
-      body = try EntryBody(decoding: entry.body)
-      payload = try entry.payload(body)
-    } catch { throw .damagedState("roster entry: \(error)") }
-    let rosterEntry = RosterEntry(
+  static func rosterEntry(_ entry: StoredEntry) throws(LogError) -> RosterEntry {
+    let body = try EntryBody(decoding: entry.body)
+    return RosterEntry(
       hash: EntryBody.hash(of: entry.body), origin: body.origin, sequence: body.sequence, previous: body.previous,
-      heads: body.rosterHeads, hlc: body.group.hlc, payload: payload)
+      heads: body.rosterHeads, hlc: body.group.hlc, payload: try entry.payload(body))
+  }
+
+  private mutating func add(_ entry: StoredEntry) throws(EngineError) -> RosterVerdict {
+    let rosterEntry: RosterEntry
+    do { rosterEntry = try HouseholdState.rosterEntry(entry) } catch { throw .damagedState("roster entry: \(error)") }
+    if let verdict = roster.verdict(of: rosterEntry.hash), roster.contains(rosterEntry.hash) { return verdict }
     // What waits is not held: it is read again from the store once its ancestors are known.
-    if body.rosterHeads.contains(where: { !roster.contains($0) }) || body.previous.map({ !roster.contains($0) }) == true
-    {
-      return .waiting(body.rosterHeads.filter { !roster.contains($0) })
-    }
+    let missing = (rosterEntry.heads + (rosterEntry.previous.map { [$0] } ?? [])).filter { !roster.contains($0) }
+    if !missing.isEmpty { return .waiting(missing) }
+    if ring.walk([rosterEntry]) { roster.learn(from: ring) }
     let verdict = roster.add(rosterEntry)
     entries.append(entry)
     return verdict
+  }
+
+  /// Adds entries whose ancestors come before them.
+  private mutating func addAll(_ list: [StoredEntry]) throws(EngineError) {
+    walk(list)
+    for entry in list { _ = try add(entry) }
   }
 
   // MARK: Kept form
@@ -269,8 +613,8 @@ public struct HouseholdState: Sendable {
   /// For the file beside the keyring; not a wire format.
   public func encoded() -> [UInt8] {
     var w = CBORWriter(reserving: 4096)
-    w.array(9)
-    w.uint(1)
+    w.array(15)
+    w.uint(2)
     w.id(household)
     w.id(epoch)
     w.array(entries.count)
@@ -281,22 +625,46 @@ public struct HouseholdState: Sendable {
     for object in outbox {
       w.text(object.name.text)
       w.byteString(object.bytes)
-      w.uint(object.sequence)
+      w.uint(object.confirms)
     }
     if let marker { w.byteString(marker) } else { w.null() }
     w.array(ignoredClaims.count)
     for name in ignoredClaims.sorted() { w.text(name.text) }
+    w.array(readCopies.count)
+    for name in readCopies.sorted() { w.text(name.text) }
+    if let nextDue { w.int(nextDue) } else { w.null() }
+    let proven = roster.state.proven.sorted()
+    w.array(proven.count)
+    for epoch in proven { w.id(epoch) }
+    if let claimedIn { w.id(claimedIn) } else { w.null() }
+    w.array(claimEpochs.count)
+    for epoch in claimEpochs.sorted() { w.id(epoch) }
+    w.array(unjudged.count * 2)
+    for (hash, since) in unjudged.sorted(by: { $0.key < $1.key }) {
+      w.id(hash)
+      w.int(since)
+    }
     return w.bytes
   }
 
-  public init(decoding bytes: [UInt8]) throws(EngineError) {
+  public init(decoding bytes: [UInt8], secrets: HouseholdSecrets) throws(EngineError) {
     var r = CBORReader(bytes)
+    func names() throws -> [ObjectName] {
+      var names: [ObjectName] = []
+      for _ in 0..<(try r.array()) {
+        guard let name = ObjectName(try r.text()) else { throw EngineError.damagedState("a name") }
+        names.append(name)
+      }
+      return names
+    }
     do {
-      try r.array(exactly: 9)
-      guard try r.uint() == 1 else { throw EngineError.damagedState("of another version") }
+      try r.array(exactly: 15)
+      guard try r.uint() == 2 else { throw EngineError.damagedState("of another version") }
       household = try r.id()
       epoch = try r.id()
-      roster = Roster(household: household)
+      self.secrets = secrets
+      ring = secrets.ring(of: household)
+      roster = Roster(household: household, evaluating: .everyEpoch)
       var kept: [StoredEntry] = []
       for _ in 0..<(try r.array()) { kept.append(try StoredEntry(decoding: try r.byteString())) }
       belief = try Belief(decoding: try r.byteString())
@@ -304,17 +672,32 @@ public struct HouseholdState: Sendable {
       for _ in 0..<(try r.array() / 3) {
         guard let name = ObjectName(try r.text()) else { throw EngineError.damagedState("outbox") }
         let bytes = try r.byteString()
-        outbox.append(SealedObject(name: name, bytes: bytes, sequence: try r.uint()))
+        outbox.append(RosterObject(name: name, bytes: bytes, confirms: try r.uint()))
       }
       marker = try r.null() ? nil : try r.byteString()
-      for _ in 0..<(try r.array()) {
-        guard let name = ObjectName(try r.text()) else { throw EngineError.damagedState("claims") }
-        ignoredClaims.insert(name)
+      ignoredClaims = Set(try names())
+      readCopies = Set(try names())
+      nextDue = try r.null() ? nil : try r.int()
+      var proven: Set<EpochID> = []
+      for _ in 0..<(try r.array()) { proven.insert(try r.id()) }
+      claimedIn = try r.null() ? nil : try r.id()
+      for _ in 0..<(try r.array()) { claimEpochs.insert(try r.id()) }
+      for _ in 0..<(try r.array() / 2) {
+        let hash: EntryHash = try r.id()
+        unjudged[hash] = try r.int()
       }
       try r.finish()
-      for entry in kept { _ = try add(entry) }
+      roster = Roster(household: household, evaluating: .everyEpoch, proven: proven)
+      try addAll(kept)
     } catch let error as EngineError {
       throw error
     } catch { throw .damagedState("\(error)") }
+  }
+}
+
+extension RosterOperation {
+  var beginsEpoch: Bool {
+    if case .next = self { return true }
+    return false
   }
 }

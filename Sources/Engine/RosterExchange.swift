@@ -2,73 +2,103 @@ internal import LatchkeyEncoding
 internal import LatchkeyKeys
 internal import LatchkeyLog
 
-/// The roster's half of a round: read what others wrote, admit who claimed, send what this device wrote.
+/// The roster's half of a round: read what others wrote, walk to the newest epoch, admit who claimed, do this device's duties, send what
+/// it wrote.
 ///
-/// Authors become known by reading: an admission lies in somebody else's log. So heads of unknown authors are tried again after
-/// every log that brought something, until nothing moves.
+/// Keys are walked first and judged afterwards: a `Next` is opened as soon as it is seen, the epoch that it begins is read at once, and
+/// only then what all of it amounts to is acted on. Authors become known by reading: an admission lies in somebody else's log. So heads of
+/// unknown authors are tried again after every log that brought something, until nothing moves.
 struct RosterExchange {
   private enum Phase {
-    case listing
-    case heads
+    case listing(EpochKeys)
+    case objects(EpochKeys, nexts: [ObjectName], copies: [ObjectName], heads: [ObjectName])
+    case former(EpochKeys, ObjectName)
     case segments
-    case claims([ObjectName])
+    case claims([Lying])
     case keeping
     case sending(ObjectName)
     case deleting([ObjectName])
   }
 
-  private var phase = Phase.listing
+  /// An object below the roster's prefix of an epoch.
+  private struct Lying: Hashable {
+    let epoch: EpochID
+    let below: ObjectName
+  }
+
+  private struct Offer {
+    let keys: EpochKeys
+    let name: ObjectName
+    let bytes: [UInt8]
+    /// The parts of former epochs that were asked for to get here.
+    var tried: Set<FormerPart> = []
+  }
+
+  private var phase: Phase
   private let device: DeviceKeys
-  private let keys: EpochKeys
   private let now: Int64
   /// As it was kept when the round began: nothing is written where nothing changed.
   private let kept: [UInt8]
   private(set) var state: HouseholdState
   private(set) var report = RoundReport()
 
-  private var listed: [ObjectName] = []
-  private var offers: [(name: ObjectName, bytes: [UInt8])] = []
+  /// Epochs whose roster was listed in this round, and what it showed, below its prefix.
+  private var visited: [EpochID: [ObjectName]] = [:]
+  private var offers: [Offer] = []
   private var unknown: [ObjectName: DeviceID] = [:]
   private var pursuit: Pursuit?
-  private var groups: [LogGroup] = []
   private var deferred: [(groups: [LogGroup], author: Belief.Author, origin: Origin)] = []
+  /// Entries that came by themselves and are not in the roster yet, each with where it lay.
+  private var pool: [(entry: StoredEntry, name: ObjectName)] = []
+  private var openCopies: Set<ObjectName> = []
   private var hasSent = false
-  private var random: any RandomSource & Sendable
+  private var random: ErasedRandom
 
   init(
     state: HouseholdState, device: DeviceKeys, keys: EpochKeys, now: Int64, random: any RandomSource & Sendable
   ) {
     self.state = state
     self.device = device
-    self.keys = keys
     self.now = now
-    self.random = random
+    self.random = ErasedRandom(source: random)
+    phase = .listing(keys)
     kept = state.encoded()
   }
 
-  private var prefix: String { keys.prefix(.roster) }
-  private func object(_ below: ObjectName) -> ObjectName { keys.objectName(zone: .roster, below) }
-
-  /// Begins with the listing of everything below the roster's prefix. Nil once the roster is done.
+  /// Begins with the listing of everything below the roster's prefix in the epoch that is written to. Nil once the roster is done.
   mutating func step(_ event: Event) throws(EngineError) -> Effect? {
     switch (phase, event) {
-    case (.listing, .listed(let names)):
-      listed = names.compactMap { $0.below(prefix) }
-      report.findings += state.rosterReader(keys: keys).rollbacks(among: listed, belief: state.belief)
-      let heads = state.rosterReader(keys: keys).newHeads(among: listed, belief: state.belief, own: state.log)
-      guard !heads.isEmpty else { return try claims() }
-      phase = .heads
-      return .get(heads.map(object))
+    case (.listing(let keys), .listed(let names)):
+      return try look(names.compactMap { $0.below(keys.prefix(.roster)) }, keys)
 
-    case (.heads, .got(let objects)):
-      offers = objects.sorted { $0.key < $1.key }.compactMap { name, bytes in name.below(prefix).map { ($0, bytes) } }
+    case (.objects(let keys, let nexts, let copies, let heads), .got(let objects)):
+      for name in nexts {
+        if let bytes = objects[keys.objectName(zone: .roster, name)] { take(next: name, bytes, keys) }
+      }
+      for name in copies {
+        if let bytes = objects[keys.objectName(zone: .roster, name)] { take(copy: name, bytes, keys) }
+      }
+      offers += heads.compactMap { name in
+        objects[keys.objectName(zone: .roster, name)].map { Offer(keys: keys, name: name, bytes: $0) }
+      }
+      state.walk(pool.map(\.entry))
+      try absorbAll()
+      return try nextOffer()
+
+    case (.former(let keys, let name), .got(let objects)):
+      if let bytes = objects[keys.objectName(zone: .roster, name)] {
+        offers.insert(Offer(keys: keys, name: name, bytes: bytes), at: 0)
+      }
       return try nextOffer()
 
     case (.segments, .got(let objects)):
       guard var reading = pursuit else { throw .outOfOrder("segments without a head") }
+      let keys = reading.reader.keys
       do throws(Finding) {
         for name in reading.wantedSegments(limit: SyncRound.segmentsAtOnce) {
-          guard let bytes = objects[object(name)] else { throw Finding.missing(object: name, origin: reading.origin) }
+          guard let bytes = objects[keys.objectName(zone: .roster, name)] else {
+            throw Finding.missing(object: name, origin: reading.origin)
+          }
           try reading.take(segment: name, bytes: bytes)
         }
       } catch {
@@ -81,15 +111,20 @@ struct RosterExchange {
       return try continueReading()
 
     case (.claims(let names), .got(let objects)):
-      var claims: [(name: ObjectName, claim: Claim)] = []
-      for name in names {
-        if let bytes = objects[object(name)], let claim = open(claim: name, bytes) { claims.append((name, claim)) }
+      var claims: [(lying: Lying, claim: Claim)] = []
+      for lying in names {
+        guard let keys = state.keys(of: lying.epoch) else { continue }
+        if let bytes = objects[keys.objectName(zone: .roster, lying.below)],
+          let claim = open(claim: lying.below, bytes, keys)
+        {
+          claims.append((lying, claim))
+        }
       }
-      for (name, claim) in claims {
-        let rivals = claims.count { $0.claim.invite == claim.invite && $0.claim.device.id != claim.device.id }
-        try answer(name, claim, rivals: rivals)
+      for (lying, claim) in claims {
+        let rivals = Set(claims.filter { $0.claim.invite == claim.invite }.map(\.claim.device.id)).count - 1
+        try answer(lying, claim, rivals: rivals)
       }
-      return try sealAndSend()
+      return try finishRoster()
 
     case (.keeping, .kept):
       return nextToSend()
@@ -101,15 +136,21 @@ struct RosterExchange {
       phase = .keeping
       return .keep(state)
 
-    case (.sending, .collided):
-      // Somebody else has written under this device's next name since the listing.
-      report.findings.append(.notMine(origin: state.log.origin))
-      try renew()
-      try state.seal(keys: keys, device: device, now: now, random: &random)
+    case (.sending(let name), .collided):
+      if name.text.dropFirst(33).hasPrefix("r/") {
+        // Named by what it holds: somebody else has copied the same entries.
+        state.acknowledge(name)
+      } else {
+        // Somebody else has written under this device's next name since the listing.
+        report.findings.append(.notMine(origin: state.log.origin))
+        try renew()
+        try state.seal(now: now, random: &random)
+      }
       phase = .keeping
       return .keep(state)
 
     case (.deleting(let names), .deleted):
+      let prefix = try state.currentKeys().prefix(.roster)
       state.forget(heads: names.compactMap { $0.below(prefix).flatMap(HeadName.init)?.counter })
       return .keep(state)
 
@@ -121,6 +162,83 @@ struct RosterExchange {
     }
   }
 
+  // MARK: Walking
+
+  /// Looks at what an epoch's listing shows that is not known.
+  private mutating func look(_ below: [ObjectName], _ keys: EpochKeys) throws(EngineError) -> Effect? {
+    visited[keys.epoch] = below
+    if keys.epoch != state.epoch, state.belief.probes[keys.epoch] != nil { state.probed(keys.epoch, now: now) }
+    let reader = state.rosterReader(keys: keys)
+    report.findings += reader.rollbacks(among: below, belief: state.belief)
+    let known = Set(
+      state.roster.entries.filter(\.operation.beginsEpoch).map {
+        keys.nextName(origin: $0.origin, sequence: $0.sequence)
+      })
+    let nexts = below.filter { $0.text.hasPrefix("n/") && !known.contains($0) }
+    let copies = below.filter {
+      $0.text.hasPrefix("r/") && !state.readCopies.contains(keys.objectName(zone: .roster, $0))
+    }
+    let heads = reader.newHeads(among: below, belief: state.belief, own: state.log)
+    let wanted = nexts + copies + heads
+    guard !wanted.isEmpty else { return try nextEpoch() }
+    phase = .objects(keys, nexts: nexts, copies: copies, heads: heads)
+    return .get(wanted.map { keys.objectName(zone: .roster, $0) })
+  }
+
+  private mutating func take(next name: ObjectName, _ bytes: [UInt8], _ keys: EpochKeys) {
+    do {
+      let content = try Envelope.open(
+        bytes, at: keys.place(.next, zone: .roster, name: name), key: keys.zoneKey(.roster))
+      let entry = try StoredEntry(decoding: content)
+      let body = try EntryBody(decoding: entry.body)
+      guard keys.nextName(origin: body.origin, sequence: body.sequence) == name,
+        RosterOperation(payload: try entry.payload(body)).beginsEpoch
+      else { throw LogError.misplaced("the entry belongs elsewhere") }
+      pool.append((entry, keys.objectName(zone: .roster, name)))
+    } catch { report.findings.append(finding(error, name)) }
+  }
+
+  private mutating func take(copy name: ObjectName, _ bytes: [UInt8], _ keys: EpochKeys) {
+    do {
+      let content = try Envelope.open(
+        bytes, at: keys.place(.rosterCopy, zone: .roster, name: name), key: keys.zoneKey(.roster))
+      guard keys.rosterCopyName(content: content) == name else {
+        throw LogError.misplaced("the copy belongs elsewhere")
+      }
+      let full = keys.objectName(zone: .roster, name)
+      pool += try RosterCopy(decoding: content).entries.map { ($0, full) }
+      openCopies.insert(full)
+    } catch { report.findings.append(finding(error, name)) }
+  }
+
+  private func finding(_ error: any Error, _ name: ObjectName) -> Finding {
+    switch error {
+    case EnvelopeError.newer(let version, let suite):
+      .newer(object: name, reason: "envelope version \(version), suite \(suite)")
+    case LogError.newer(let what): .newer(object: name, reason: what)
+    default: .damaged(object: name, reason: "\(error)")
+    }
+  }
+
+  /// The next epoch to look at: one that was found in this round, or one that was left lately.
+  private mutating func nextEpoch() throws(EngineError) -> Effect? {
+    for keys in state.epochs where visited[keys.epoch] == nil {
+      let isDue = state.belief.probes[keys.epoch] != nil && state.belief.isDue(keys.epoch, now: now)
+      // What an epoch held when another followed it lies in the other's copies.
+      guard isDue || !visited.keys.contains(where: { state.roster.isBefore(keys.epoch, $0) }) else { continue }
+      phase = .listing(keys)
+      return .list(keys.prefix(.roster) + "/")
+    }
+    // Epochs that were found and cannot be judged yet: their beginnings may lie in them.
+    for (epoch, _) in state.ring.keys.sorted(by: { $0.key < $1.key })
+    where visited[epoch] == nil && !state.roster.contains(epoch) {
+      guard let keys = state.keys(of: epoch) else { continue }
+      phase = .listing(keys)
+      return .list(keys.prefix(.roster) + "/")
+    }
+    return try finishReading()
+  }
+
   // MARK: Reading
 
   private mutating func nextOffer() throws(EngineError) -> Effect? {
@@ -129,10 +247,25 @@ struct RosterExchange {
     while index < offers.count {
       let offer = offers[index]
       do throws(Finding) {
-        let reading = try state.rosterReader(keys: keys).pursue(
+        switch try state.rosterReader(keys: offer.keys).pursue(
           head: offer.name, bytes: offer.bytes, belief: state.belief, own: state.log)
-        offers.remove(at: index)
-        pursuit = reading
+        {
+        case .nothing:
+          offers.remove(at: index)
+        case .more(let reading):
+          offers.remove(at: index)
+          pursuit = reading
+        case .former(let part, let origin):
+          guard part.counter > 0, let keys = state.keys(of: part.epoch), offers[index].tried.insert(part).inserted
+          else {
+            // Its entries lie in a copy that has not come.
+            index += 1
+            continue
+          }
+          let name = keys.headName(zone: .roster, origin: origin, counter: part.counter)
+          phase = .former(keys, name)
+          return .get([keys.objectName(zone: .roster, name)])
+        }
       } catch .notMine(let origin) {
         // The same head again, now as somebody else's.
         report.findings.append(.notMine(origin: origin))
@@ -147,16 +280,37 @@ struct RosterExchange {
       }
       if pursuit != nil { return try continueReading() }
     }
+    return try nextEpoch()
+  }
+
+  private mutating func finishReading() throws(EngineError) -> Effect? {
     for offer in offers {
-      report.findings.append(.unknownAuthor(device: unknown[offer.name] ?? .zero, object: offer.name))
+      if let author = unknown[offer.name] {
+        report.findings.append(.unknownAuthor(device: author, object: offer.name))
+      } else if let head = try? state.rosterReader(keys: offer.keys).open(head: offer.name, bytes: offer.bytes) {
+        report.findings.append(.rosterBehind(origin: head.body.origin))
+      }
     }
     for item in deferred { report.findings.append(.rosterBehind(origin: item.origin)) }
+    for (entry, _) in pool {
+      guard let body = try? EntryBody(decoding: entry.body) else { continue }
+      if let next = try? HouseholdState.rosterEntry(entry), case .next(let next) = next.operation,
+        state.roster.keys(of: body.origin.device).map({ entry.isSigned(by: $0.signing) }) == true,
+        state.roster.role(of: body.origin.device) ?? .reader >= .member
+      {
+        report.unjudged.append(EntryBody.hash(of: entry.body))
+        if next.removals.contains(where: { $0.device == device.id }), next.roles.isEmpty { report.isRemoved = true }
+      } else {
+        report.findings.append(.rosterBehind(origin: body.origin))
+      }
+    }
+    report.unjudged = state.note(unjudged: report.unjudged, now: now)
     return try claims()
   }
 
   private mutating func renew() throws(EngineError) {
     guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { return }
-    try state.renew(incarnation, keys: keys, device: device, now: now)
+    try state.renew(incarnation, now: now)
   }
 
   private mutating func continueReading() throws(EngineError) -> Effect? {
@@ -165,30 +319,36 @@ struct RosterExchange {
     if !wanted.isEmpty {
       pursuit = reading
       phase = .segments
-      return .get(wanted.map(object))
+      let keys = reading.reader.keys
+      return .get(wanted.map { keys.objectName(zone: .roster, $0) })
     }
     do { try reading.takeTail() } catch { report.findings.append(error) }
     pursuit = reading
     try absorb()
-    phase = .heads
     return try nextOffer()
   }
 
-  /// Takes the groups that are whole; those whose ancestors are not here yet wait for the other logs of this round.
+  /// Takes what the log that is being read has brought.
   private mutating func absorb() throws(EngineError) {
     guard var reading = pursuit else { return }
     let (groups, author) = reading.drain()
     pursuit = reading
     deferred.append((groups, author, reading.origin))
+    try absorbAll()
+  }
+
+  /// Takes the groups that are whole, and entries from copies; those whose ancestors are not here yet wait for what else this round brings.
+  private mutating func absorbAll() throws(EngineError) {
     var moved = true
     while moved {
       moved = false
       for index in deferred.indices.reversed() {
         let item = deferred[index]
         let before = state.entries.count
-        switch try state.accept(item.groups, author: item.author) {
+        switch try state.accept(item.groups) {
         case .all:
-          state.believe(item.author, of: item.origin)
+          let known = state.belief.authors[item.origin]?.mark?.sequence ?? 0
+          if item.author.mark?.sequence ?? 0 >= known { state.believe(item.author, of: item.origin) }
           deferred.remove(at: index)
           moved = moved || state.entries.count > before
         case .waiting:
@@ -202,25 +362,60 @@ struct RosterExchange {
           moved = moved || state.entries.count > before
         }
       }
+      if try absorbPool() { moved = true }
     }
+    for copy in openCopies where !pool.contains(where: { $0.name == copy }) {
+      state.finishCopy(copy)
+      openCopies.remove(copy)
+    }
+  }
+
+  private mutating func absorbPool() throws(EngineError) -> Bool {
+    var rest: [(entry: StoredEntry, name: ObjectName)] = []
+    var moved = false
+    var todo = pool[...]
+    while let item = todo.popFirst() {
+      switch try state.take(item.entry) {
+      case .known: continue
+      case .added: moved = true
+      case .waiting: rest.append(item)
+      case .notMine(let origin):
+        report.findings.append(.notMine(origin: origin))
+        try renew()
+        todo.insert(item, at: todo.startIndex)
+      case .refused(let reason):
+        report.findings.append(.damaged(object: item.name, reason: "roster entry: \(reason)"))
+      }
+    }
+    pool = rest
+    return moved
   }
 
   // MARK: Claims
 
   private mutating func claims() throws(EngineError) -> Effect? {
+    try state.follow(now: now, random: &random)
     let roster = state.roster.state
-    report.isProvisional = roster.device(device.id) == nil
-    let answered = Set(
-      roster.invites.flatMap { invite in invite.admitted.map { keys.claimName(invite: invite.terms.id, device: $0) } })
-    let open = listed.filter {
-      $0.text.hasPrefix("c/") && !answered.contains($0) && !state.ignoredClaims.contains($0)
+    report.isProvisional = state.isProvisional
+    if state.isRemoved { report.isRemoved = true }
+    guard roster.device(device.id) != nil else { return try finishRoster() }
+    var open: [Lying] = []
+    for (epoch, below) in visited.sorted(by: { $0.key < $1.key }) {
+      guard let keys = state.keys(of: epoch) else { continue }
+      let answered = Set(
+        roster.invites.flatMap { invite in invite.admitted.map { keys.claimName(invite: invite.terms.id, device: $0) } }
+      )
+      open += below.filter {
+        $0.text.hasPrefix("c/") && !answered.contains($0) && !state.ignoredClaims.contains($0)
+      }.map { Lying(epoch: epoch, below: $0) }
     }
-    guard !open.isEmpty, !report.isProvisional else { return try sealAndSend() }
+    guard !open.isEmpty else { return try finishRoster() }
     phase = .claims(open)
-    return .get(open.map(object))
+    return .get(
+      open.compactMap { lying in state.keys(of: lying.epoch).map { $0.objectName(zone: .roster, lying.below) } })
   }
 
-  private mutating func open(claim name: ObjectName, _ bytes: [UInt8]) -> Claim? {
+  private mutating func open(claim name: ObjectName, _ bytes: [UInt8], _ keys: EpochKeys) -> Claim? {
     do {
       let place = keys.place(.claim, zone: .roster, name: name)
       let claim = try Claim(decoding: try Envelope.open(bytes, at: place, key: keys.zoneKey(.roster)))
@@ -235,18 +430,20 @@ struct RosterExchange {
   /// Admits a claim if this device may and nothing needs a person (format §8, model rule 18).
   ///
   /// - Parameter rivals: other devices' claims on the same invite that are open at the same time.
-  private mutating func answer(_ name: ObjectName, _ claim: Claim, rivals: Int) throws(EngineError) {
+  private mutating func answer(_ lying: Lying, _ claim: Claim, rivals: Int) throws(EngineError) {
+    let name = lying.below
     let roster = state.roster.state
     guard let invite = roster.invites.first(where: { $0.terms.id == claim.invite }) else { return }
     let who = "\(claim.personName) (\(claim.deviceName))"
-    guard roster.device(claim.device.id) == nil else { return }
+    guard state.roster.keys(of: claim.device.id) == nil else { return }
     let status = invite.status(now: UInt64(max(now, 0)))
     guard status == .open else {
       state.ignore(claim: name)
       report.refusedClaims.append("\(who): the invite is \(status)")
       return
     }
-    guard invite.terms.uses > UInt64(rivals) else {
+    // Who must compare words first is let in by a person.
+    guard invite.terms.uses > UInt64(rivals), !invite.terms.confirm else {
       report.openClaims.append(who)
       return
     }
@@ -270,32 +467,82 @@ struct RosterExchange {
       report.openClaims.append(who)
       return
     }
-    try state.write(operation, device: device, now: now)
+    try state.write(operation, now: now)
     // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
-    if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), device: device, now: now) }
+    if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), now: now) }
+    state.admitted(in: lying.epoch)
     report.admitted.append(who)
   }
 
-  // MARK: Sending
+  // MARK: Duties
 
-  private mutating func sealAndSend() throws(EngineError) -> Effect? {
-    try state.seal(keys: keys, device: device, now: now, random: &random)
+  /// What is owed the others, then whatever waits to be sent.
+  private mutating func finishRoster() throws(EngineError) -> Effect? {
+    if report.unjudged.isEmpty { try doDuties() }
+    try state.seal(now: now, random: &random)
+    report.holds = state.holds
     guard state.encoded() != kept else { return nextToSend() }
     phase = .keeping
     return .keep(state)
   }
 
+  /// More than this in one round is left for the next one.
+  private static let dutiesAtOnce = 256
+
+  private mutating func doDuties() throws(EngineError) {
+    var reason: RosterDuties.NextReason?
+    for _ in 0..<Self.dutiesAtOnce {
+      let duties = state.roster.duties(
+        of: state.log.origin, ring: state.ring, now: UInt64(max(now, 0)), random: &random)
+      reason = duties.next
+      guard let operation = duties.operations.first else { break }
+      try state.write(operation, now: now)
+    }
+    guard let reason else {
+      state.setNextDue(nil)
+      return
+    }
+    // Whose rows count how far is not known here: whoever has the database writes a `Next` that drops somebody.
+    guard state.roster.state.leaving.isEmpty else {
+      report.hasLeavers = true
+      return
+    }
+    if !state.hasCausedNext || reason.needsGrace {
+      let wait = reason.needsGrace ? Belief.day : 60_000 + Int64(random.bytes(2).reduce(0) { $0 << 8 | Int($1) }) * 13
+      guard let due = state.nextDue else { return state.setNextDue(now + wait) }
+      guard now >= due else { return }
+    }
+    do {
+      try state.writeNext(NextChange(), isGraceOver: reason.needsGrace, now: now, random: &random)
+    } catch .refused {
+      // Not for this device to write: somebody else will.
+      state.setNextDue(nil)
+    }
+  }
+
+  // MARK: Sending
+
   private mutating func nextToSend() -> Effect? {
-    if let object = state.outbox.first {
+    // Somebody who was removed has nothing to say; what a newcomer owes is its claim.
+    if let object = report.isRemoved ? nil : state.outbox.first {
       phase = .sending(object.name)
-      return .put(self.object(object.name), object.bytes)
+      return .put(object.name, object.bytes)
     }
     let old = hasSent ? state.log.superseded(now: now) : []
-    guard !old.isEmpty else { return nil }
-    let names = old.map { object(keys.headName(zone: .roster, origin: state.log.origin, counter: $0)) }
+    guard !old.isEmpty, let keys = state.keys(of: state.epoch) else { return nil }
+    let names = old.map {
+      keys.objectName(zone: .roster, keys.headName(zone: .roster, origin: state.log.origin, counter: $0))
+    }
     phase = .deleting(names)
     return .delete(names)
   }
+}
+
+/// Some source of randomness, as one concrete type.
+private struct ErasedRandom: RandomSource, Sendable {
+  var source: any RandomSource & Sendable
+
+  mutating func bytes(_ count: Int) -> [UInt8] { source.bytes(count) }
 }
 
 extension ObjectName {

@@ -1,3 +1,4 @@
+public import LatchkeyEncoding
 public import LatchkeyKeys
 public import LatchkeyLog
 
@@ -20,6 +21,14 @@ public struct RoundReport: Equatable, Sendable {
   public internal(set) var closed: CloseZone?
   /// This device is not (yet) admitted: it reads, its writes are provisional.
   public internal(set) var isProvisional = false
+  /// This device was removed from the household, or somebody who may do so says so.
+  public internal(set) var isRemoved = false
+  /// Why what was written here is not uploaded.
+  public internal(set) var holds: [UploadHold] = []
+  /// `Next`s of members that cannot be judged, because their ancestors are not shown: nothing is uploaded beside them.
+  public internal(set) var unjudged: [EntryHash] = []
+  /// Somebody wrote `Leave`: a `Next` has to drop them, with what their logs amount to.
+  public internal(set) var hasLeavers = false
 
   public init() {}
 

@@ -7,9 +7,11 @@ internal import LatchkeyLog
 /// Order of a round, and why:
 /// 1. the roster's **listing**. Unless it shows what was believed before, the store's **marker** next: an unmounted folder or a
 ///    wrong bucket must not be taken for an empty one;
-/// 2. the **roster**: whoever was let in, or has ended a zone, decides what the rest means; then own duties in it (admitting);
-/// 3. **pull** the zone: heads, then the segments they need, applied log by log;
-/// 4. **seal** what was captured, **send** the outbox in order, acknowledge each object once the store has confirmed it;
+/// 2. the **roster**, walked to its newest epoch: whoever was let in or removed, or has ended a zone, decides what the rest means; then own duties
+///    in it (admitting, rotating);
+/// 3. **pull** the zone: heads, then the segments they need, applied log by log; epochs that were left first, where late writers may be;
+/// 4. **seal** what was captured; unless the outbox is held because somebody has the current key who must not, **send** it in order, and
+///    acknowledge each object once the store has confirmed it;
 /// 5. delete own superseded heads, only after a head was sent: a round with nothing to do writes and deletes nothing.
 ///
 /// The machine holds nothing that matters: a round that stops anywhere is started anew from what was kept.
@@ -27,7 +29,6 @@ public struct SyncRound {
   private var state: HouseholdState
   private let zone: ZoneID?
   private let device: DeviceKeys
-  private let keys: EpochKeys
   private let now: Int64
   private let random: any RandomSource & Sendable
   private var report = RoundReport()
@@ -39,17 +40,14 @@ public struct SyncRound {
   ///   - state: the household's state as kept.
   ///   - zone: the attached database's zone; nil to bring only the roster up to date.
   ///   - device: this device's keys.
-  ///   - keys: keys of the current epoch.
   ///   - now: milliseconds since 1970 by this device's clock.
   ///   - random: nonces of roster objects.
   public init(
-    state: HouseholdState, zone: ZoneID?, device: DeviceKeys, keys: EpochKeys, now: Int64,
-    random: any RandomSource & Sendable
+    state: HouseholdState, zone: ZoneID?, device: DeviceKeys, now: Int64, random: any RandomSource & Sendable
   ) {
     self.state = state
     self.zone = zone
     self.device = device
-    self.keys = keys
     self.now = now
     self.random = random
   }
@@ -67,9 +65,10 @@ public struct SyncRound {
     switch (phase, event) {
     case (.idle, .start):
       phase = .listing
-      return .list(keys.prefix(.roster) + "/")
+      return .list(try state.currentKeys().prefix(.roster) + "/")
 
     case (.listing, .listed(let names)):
+      let keys = try state.currentKeys()
       let below = names.compactMap { $0.below(keys.prefix(.roster)) }
       if state.isFamiliar(below, keys: keys) { return try beginRoster(names) }
       phase = .marker(listed: names)
@@ -97,7 +96,8 @@ public struct SyncRound {
   }
 
   private mutating func beginRoster(_ listed: [ObjectName]) throws(EngineError) -> Effect {
-    var exchange = RosterExchange(state: state, device: device, keys: keys, now: now, random: random)
+    var exchange = RosterExchange(
+      state: state, device: device, keys: try state.currentKeys(), now: now, random: random)
     let effect = try exchange.step(.listed(listed))
     return try goOn(exchange, effect)
   }
@@ -111,13 +111,15 @@ public struct SyncRound {
   }
 
   private mutating func beginZone() throws(EngineError) -> Effect {
-    if state.roster.state.isNewer { throw .newerRoster }
+    if state.roster.isNewer { throw .newerRoster }
     guard let zone else { return finish() }
     if let closing = state.roster.state.zone(zone)?.closing {
       report.closed = closing
       return finish()
     }
-    var exchange = ZoneExchange(zone: zone, state: state, keys: keys)
+    var exchange = ZoneExchange(
+      zone: zone, state: state, keys: try state.currentKeys(), now: now,
+      mayUpload: state.mayUpload && report.unjudged.isEmpty && !report.isRemoved)
     let effect = exchange.begin()
     phase = .zone(exchange)
     return effect

@@ -6,8 +6,11 @@ internal import LatchkeyLog
 struct ZoneExchange {
   private enum Phase {
     case loading
-    case listing
-    case heads
+    case carrying
+    case listing(EpochKeys)
+    case heads(EpochKeys)
+    case former(EpochKeys, ObjectName)
+    case probing
     case segments
     case applying(goesOn: Bool)
     case sealing
@@ -23,28 +26,50 @@ struct ZoneExchange {
   private var phase = Phase.loading
   private let zone: ZoneID
   private let state: HouseholdState
+  /// Of the epoch that is written to.
   private let keys: EpochKeys
+  private let now: Int64
+  private let mayUpload: Bool
   private(set) var report = RoundReport()
 
   private var belief = Belief()
   private var own: OwnLog?
-  private var offers: [(name: ObjectName, bytes: [UInt8])] = []
+  private var offers: [Offer] = []
+  /// Epochs to list, the one that is written to last.
+  private var epochs: [EpochKeys] = []
+  private var probed: [EpochID] = []
+  private var carries: [Origin] = []
+  private var authority: [Citing: Bool] = [:]
   private var pursuit: Pursuit?
   private var queue: [OutboxItem] = []
   private var hasSent = false
   private var renewals = 0
 
-  init(zone: ZoneID, state: HouseholdState, keys: EpochKeys) {
+  private struct Offer {
+    let keys: EpochKeys
+    let name: ObjectName
+    let bytes: [UInt8]
+    var tried: Set<FormerPart> = []
+  }
+
+  private struct Citing: Hashable {
+    let device: DeviceID
+    let heads: [EntryHash]
+  }
+
+  init(zone: ZoneID, state: HouseholdState, keys: EpochKeys, now: Int64, mayUpload: Bool) {
     self.zone = zone
     self.state = state
     self.keys = keys
+    self.now = now
+    self.mayUpload = mayUpload
   }
 
   private var prefix: String { keys.prefix(zone) }
   private func object(_ below: ObjectName) -> ObjectName { keys.objectName(zone: zone, below) }
-  private var reader: LogReader { state.rowReader(zone: zone, keys: keys) }
+  private func reader(_ keys: EpochKeys) -> LogReader { state.rowReader(zone: zone, keys: keys) }
 
-  mutating func begin() -> Effect { .database(.load) }
+  mutating func begin() -> Effect { .database(.load(enters: mayUpload)) }
 
   /// Nil once the zone is done.
   mutating func step(_ event: Event) throws(EngineError) -> Effect? {
@@ -52,19 +77,39 @@ struct ZoneExchange {
     case (.loading, .database(.loaded(let belief, let own))):
       self.belief = belief
       self.own = own
-      phase = .listing
-      return .list(prefix + "/h/")
+      let limit = state.rowLimits(zone)
+      carries = belief.authors.filter { origin, author in
+        guard !author.isCarried, let mark = author.mark, let limit = limit(origin) else { return false }
+        return mark.sequence > limit
+      }.keys.sorted()
+      epochs = state.epochs.filter { $0.epoch != keys.epoch && belief.isDue($0.epoch, now: now) } + [keys]
+      return nextCarry()
 
-    case (.listing, .listed(let names)):
+    case (.carrying, .database(.done)):
+      return nextCarry()
+
+    case (.listing(let keys), .listed(let names)):
+      let prefix = keys.prefix(zone)
       let below = names.compactMap { $0.below(prefix) }
+      if keys.epoch != self.keys.epoch, belief.needsProbe(keys.epoch, now: now) { probed.append(keys.epoch) }
+      let reader = reader(keys)
       report.findings += reader.rollbacks(among: below, belief: belief)
       let heads = reader.newHeads(among: below, belief: belief, own: own)
-      guard !heads.isEmpty else { return seal() }
-      phase = .heads
-      return .get(heads.map(object))
+      guard !heads.isEmpty else { return nextEpoch() }
+      phase = .heads(keys)
+      return .get(heads.map { keys.objectName(zone: zone, $0) })
 
-    case (.heads, .got(let objects)):
-      offers = objects.sorted { $0.key > $1.key }.compactMap { name, bytes in name.below(prefix).map { ($0, bytes) } }
+    case (.heads(let keys), .got(let objects)):
+      let prefix = keys.prefix(zone)
+      offers += objects.sorted { $0.key > $1.key }.compactMap { name, bytes in
+        name.below(prefix).map { Offer(keys: keys, name: $0, bytes: bytes) }
+      }
+      return nextOffer()
+
+    case (.former(let keys, let name), .got(let objects)):
+      if let bytes = objects[keys.objectName(zone: zone, name)] {
+        offers.append(Offer(keys: keys, name: name, bytes: bytes))
+      }
       return nextOffer()
 
     case (.segments, .got(let objects)):
@@ -72,7 +117,9 @@ struct ZoneExchange {
       var goesOn = true
       do throws(Finding) {
         for name in reading.wantedSegments(limit: SyncRound.segmentsAtOnce) {
-          guard let bytes = objects[object(name)] else { throw Finding.missing(object: name, origin: reading.origin) }
+          guard let bytes = objects[reading.reader.keys.objectName(zone: zone, name)] else {
+            throw Finding.missing(object: name, origin: reading.origin)
+          }
           try reading.take(segment: name, bytes: bytes)
         }
       } catch {
@@ -94,8 +141,12 @@ struct ZoneExchange {
       report.stamped += rows
       report.received += released
       if more { return .database(.seal) }
+      guard mayUpload else { return nil }
       phase = .outbox
       return .database(.outbox)
+
+    case (.probing, .database(.done)):
+      return seal()
 
     case (.outbox, .database(.outbox(let items))):
       queue = items.reversed()
@@ -115,8 +166,8 @@ struct ZoneExchange {
       self.belief = belief
       self.own = own
       if isReading { return nextOffer() }
-      phase = .listing
-      return .list(prefix + "/h/")
+      epochs = [keys]
+      return nextEpoch()
 
     case (.acknowledging, .database(.acknowledged(let rows))):
       report.sent += rows
@@ -139,15 +190,43 @@ struct ZoneExchange {
     }
   }
 
+  private mutating func nextCarry() -> Effect {
+    guard let origin = carries.popLast() else { return nextEpoch() }
+    phase = .carrying
+    return .database(.carry(origin))
+  }
+
+  private mutating func nextEpoch() -> Effect {
+    guard !epochs.isEmpty else {
+      guard !probed.isEmpty else { return seal() }
+      phase = .probing
+      return .database(.probed(probed))
+    }
+    let keys = epochs.removeFirst()
+    phase = .listing(keys)
+    return .list(keys.prefix(zone) + "/h/")
+  }
+
   private mutating func nextOffer() -> Effect? {
     pursuit = nil
-    while let offer = offers.popLast() {
+    while var offer = offers.popLast() {
       do {
-        guard let reading = try reader.pursue(head: offer.name, bytes: offer.bytes, belief: belief, own: own) else {
-          continue
+        switch try reader(offer.keys).pursue(head: offer.name, bytes: offer.bytes, belief: belief, own: own) {
+        case .nothing: continue
+        case .more(let reading):
+          pursuit = reading
+          return continueReading()
+        case .former(let part, let origin):
+          // What comes before this head lies in an epoch that its author has left.
+          guard part.counter > 0, let keys = state.keys(of: part.epoch), offer.tried.insert(part).inserted else {
+            report.findings.append(.missing(object: offer.name, origin: origin))
+            continue
+          }
+          offers.append(offer)
+          let name = keys.headName(zone: zone, origin: origin, counter: part.counter)
+          phase = .former(keys, name)
+          return .get([keys.objectName(zone: zone, name)])
         }
-        pursuit = reading
-        return continueReading()
       } catch .notMine(let origin) where renewals < 3 {
         // The same head again, now as somebody else's.
         offers.append(offer)
@@ -157,7 +236,7 @@ struct ZoneExchange {
         return .database(.renew)
       } catch { report.findings.append(error) }
     }
-    return seal()
+    return nextEpoch()
   }
 
   private mutating func renew(isReading: Bool) throws(EngineError) -> Effect {
@@ -172,7 +251,8 @@ struct ZoneExchange {
     let wanted = reading.wantedSegments(limit: SyncRound.segmentsAtOnce)
     if !wanted.isEmpty {
       phase = .segments
-      return .get(wanted.map(object))
+      let keys = reading.reader.keys
+      return .get(wanted.map { keys.objectName(zone: zone, $0) })
     }
     do { try reading.takeTail() } catch { report.findings.append(error) }
     pursuit = reading
@@ -187,12 +267,23 @@ struct ZoneExchange {
     let origin = reading.origin
     guard belief.authors[origin] != author else { return goesOn ? continueReading() : nextOffer() }
     belief.authors[origin] = author
-    let mayWrite = (state.roster.role(of: origin.device) ?? .reader) >= .member
-    if !mayWrite {
-      report.findings += groups.map { .notAuthorised(origin: origin, sequence: $0.firstSequence) }
+    let counted = groups.filter { counts($0, origin) }
+    report.findings += groups.filter { !counts($0, origin) }.map {
+      .notAuthorised(origin: origin, sequence: $0.firstSequence)
     }
     phase = .applying(goesOn: goesOn)
-    return .database(.apply(groups: mayWrite ? groups : [], origin: origin, author: author))
+    return .database(.apply(groups: counted, origin: origin, author: author))
+  }
+
+  /// Whether rows count: their author might write by what the entry cites. A newcomer's entries do not cite its admission: then what it may do
+  /// now counts. What a removed device wrote behind its limit was not read.
+  private mutating func counts(_ group: LogGroup, _ origin: Origin) -> Bool {
+    let citing = Citing(device: origin.device, heads: group.rosterHeads)
+    if let known = authority[citing] { return known }
+    let role = state.roster.role(of: origin.device, at: group.rosterHeads) ?? state.roster.role(of: origin.device)
+    let may = (role ?? .reader) >= .member
+    authority[citing] = may
+    return may
   }
 
   private mutating func seal() -> Effect {

@@ -118,7 +118,9 @@ extension Home {
 
   /// Made from the first epoch's key, so it does not change with epochs (format §9).
   func digestKey(_ membership: Membership, _ zone: ZoneID) throws -> [UInt8] {
-    let first = try contents()[membership.id]?.epochKeys.first ?? membership.keys
+    guard let first = try state(of: membership.id).keys(of: membership.id) else {
+      throw EngineError.noKey(membership.id)
+    }
     return first.digestKey(zone: zone)
   }
 
@@ -149,9 +151,11 @@ extension Home {
   func binding(_ path: String) throws -> ZoneBinding? { try Replica.binding(path: path) }
 
   /// Whether anybody has written into a zone, by the store's listing.
-  private func isUsed(_ zone: ZoneID, _ membership: Membership) async throws -> Bool {
+  func isUsed(_ zone: ZoneID, _ membership: Membership) async throws -> Bool {
     let access = try await openStore(of: membership)
-    return try await !access.list(membership.keys.prefix(zone) + "/h/").isEmpty
+    for keys in try state(of: membership.id).epochs.reversed()
+    where try await !access.list(keys.prefix(zone) + "/h/").isEmpty { return true }
+    return false
   }
 
   /// Makes a new file and fills it from a zone, beside its final place first: whoever sees the file sees it whole.
@@ -266,11 +270,26 @@ extension Home {
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)
     }
+    if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
     if report.sent > 0 { try replica.transaction { try replica.setValue("acknowledged", time(world.now())) } }
     return seen
+  }
+
+  /// Two devices that attach files under one zone name before they have met make two zones. Equal rows of the two are not
+  /// paired by this version, so they are not put together; whoever's zone a newcomer would not be given is told.
+  private func twinWarning(_ binding: ZoneBinding, _ membership: Membership) throws -> Warning? {
+    let open = try state(of: membership.id).roster.state.zones.filter {
+      $0.name == binding.zoneName && $0.closing == nil
+    }
+    guard let first = open.first, open.count > 1, first.id != binding.zone else { return nil }
+    return Warning(
+      code: "zone-twice",
+      message:
+        "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one, attach a new file to it (latchkey detach this file, then latchkey attach NEW-FILE --zone \(binding.zoneName)) and copy there what only this file has."
+    )
   }
 
   /// A file that another device attached was copied here: this device goes on with it under an origin of its own, and publishes
@@ -280,8 +299,7 @@ extension Home {
     guard bound.origin.device != (try contents().device.id) else { return }
     var performer = try performer(replica, membership)
     try performer.publish(
-      under: try newBinding(membership, bound.zone, bound.zoneName), keys: membership.keys, household: membership.id,
-      rosterHeads: try state(of: membership.id).roster.heads)
+      under: try newBinding(membership, bound.zone, bound.zoneName), household: try state(of: membership.id))
     report.warnings.append(
       Warning(
         code: "copied-file",

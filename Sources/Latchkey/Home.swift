@@ -116,20 +116,15 @@ public actor Home {
 
   /// A household as this device holds it.
   struct Membership {
-    var keys: EpochKeys
+    var id: HouseholdID
     var name: String
     var isPrivate: Bool
     var locator: String
-    var id: HouseholdID { keys.household }
   }
 
-  func membership(_ household: HouseholdKeys) throws -> Membership {
-    guard let epoch = household.epochs.last else {
-      throw LatchkeyError(.damage, "damaged-keyring", "The keyring holds no key of the household \(household.name).")
-    }
-    return Membership(
-      keys: EpochKeys(household: household.id, epoch: epoch.id, key: epoch.key), name: household.name,
-      isPrivate: household.isPrivate, locator: household.locator)
+  func membership(_ household: HouseholdKeys) -> Membership {
+    Membership(
+      id: household.id, name: household.name, isPrivate: household.isPrivate, locator: household.locator)
   }
 
   func memberships() throws -> [Membership] { try contents().households.map(membership) }
@@ -184,7 +179,17 @@ public actor Home {
         .damage, "missing-state", "What Latchkey keeps of the household beside the keyring is missing.",
         next: ["restore the directory \(directory) from a backup, or join again with an invite"])
     }
-    return try HouseholdState(decoding: bytes)
+    return try HouseholdState(decoding: bytes, secrets: secrets(of: household))
+  }
+
+  /// What this device opens the household's epochs with.
+  private func secrets(of household: HouseholdID) throws -> HouseholdSecrets {
+    let contents = try contents()
+    let known = contents[household]
+    return HouseholdSecrets(
+      device: contents.device,
+      held: Dictionary((known?.epochs ?? []).map { ($0.id, $0.key) }, uniquingKeysWith: { first, _ in first }),
+      link: known?.joining.map { HouseholdSecrets.Link(invite: $0.invite, box: $0.secret.keys.boxKey) })
   }
 
   /// Keeps a state in place of the one it was made from. If another process has kept one meanwhile, nothing is kept: this
@@ -208,14 +213,13 @@ public actor Home {
       name: name, isPrivate: isPrivate, chain: contents.chain, personName: contents.personName,
       deviceName: contents.deviceName, key: key, incarnation: incarnation, device: contents.device, now: world.now(),
       random: &random)
-    let keys = EpochKeys(household: state.household, epoch: state.epoch, key: key)
-    try state.seal(keys: keys, device: contents.device, now: world.now(), random: &random)
+    try state.seal(now: world.now(), random: &random)
     try keep(state, after: nil)
     let household = HouseholdKeys(
       id: state.household, name: name, isPrivate: isPrivate, epochs: [.init(id: state.epoch, key: key)],
       locator: locator.text, role: .owner, rosterIncarnation: incarnation)
     try keyring.update { $0[state.household] = household }
-    return try membership(household)
+    return membership(household)
   }
 
   /// Writes operations into a household's roster and seals them; they are sent with the next round.
@@ -223,12 +227,11 @@ public actor Home {
   func write(_ operations: [RosterOperation], into membership: Membership) throws -> HouseholdState {
     guard !operations.isEmpty else { return try state(of: membership.id) }
     for _ in 0..<8 {
-      let contents = try contents()
       var random = world.random()
       let former = try state(of: membership.id)
       var state = former
-      for operation in operations { try state.write(operation, device: contents.device, now: world.now()) }
-      try state.seal(keys: membership.keys, device: contents.device, now: world.now(), random: &random)
+      for operation in operations { try state.write(operation, now: world.now()) }
+      try state.seal(now: world.now(), random: &random)
       do {
         try keep(state, after: former)
         return state

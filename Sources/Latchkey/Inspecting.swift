@@ -40,7 +40,7 @@ extension Home {
     }
     return DatabaseStatus.Zone(
       name: replica.binding.zoneName, household: membership.name, mode: try mode(membership),
-      epoch: membership.keys.epoch.short, lastAcknowledged: acknowledged,
+      epoch: state.epoch.short, lastAcknowledged: acknowledged,
       lastHeard: heard.sorted { $0.key < $1.key }.map {
         (roster.device($0.key)?.name ?? $0.key.short, Int64($0.value >> 16))
       },
@@ -210,11 +210,11 @@ extension Home {
       return KeyReport(
         person: contents.person.description, device: contents.device.id.description,
         households: try memberships().map { membership in
-          let heads = try state(of: membership.id).roster.heads
-          let digits = hex(Roster.checkpoint(heads).bytes.prefix(20))
+          let state = try state(of: membership.id)
+          let digits = hex(Roster.checkpoint(state.roster.heads).bytes.prefix(20))
           let groups = stride(from: 0, to: 40, by: 4).map { String(digits.dropFirst($0).prefix(4)) }
           return KeyReport.Household(
-            name: membership.name, id: membership.id.description, epoch: membership.keys.epoch.short,
+            name: membership.name, id: membership.id.description, epoch: state.epoch.short,
             fingerprint: groups)
         })
     } catch { throw LatchkeyError(error) }

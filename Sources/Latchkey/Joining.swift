@@ -80,7 +80,8 @@ extension Home {
     var random = world.random()
     let secret = InviteSecret(&random)
     let keys = secret.keys
-    guard let id = InviteID(random.bytes(16)), let seal = membership.keys.key.seal(to: keys.boxKey.publicKey) else {
+    let epoch = try state(of: membership.id).currentKeys()
+    guard let id = InviteID(random.bytes(16)), let seal = epoch.key.seal(to: keys.boxKey.publicKey) else {
       throw LatchkeyError(.other, "unexpected", "No invite key could be made.")
     }
     let expires = world.now() + milliseconds
@@ -91,7 +92,7 @@ extension Home {
     _ = try await round(membership, access: access)
     let roster = state.roster.state
     let blob = InviteBlob(
-      household: membership.id, epoch: membership.keys.epoch, invite: id, seal: seal, rosterHeads: state.roster.heads,
+      household: membership.id, epoch: epoch.epoch, invite: id, seal: seal, rosterHeads: state.roster.heads,
       householdName: membership.name, inviterName: try contents().personName, role: role, expiry: UInt64(expires),
       zones: roster.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
     let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
@@ -151,12 +152,16 @@ extension Home {
       }
       if try contentsIfAny()?[keys.household] == nil {
         // Everything that can be wrong with the invite is found before anything is kept or written.
-        let shown = try await look(keys, access)
+        let shown = try await look(keys, blob.invite, link, access)
         let invite = try check(shown, link, blob)
         if database != nil { _ = try chooseZone(options.zone, shown, blob.householdName) }
         try await ensureIdentity(for: link.role, options)
-        try await adopt(keys, name: blob.householdName, isPrivate: link.role == .mine, locator: url.text, store: access)
-        try claim(invite, shown, keys, link)
+        guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
+        try adopt(
+          try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: link.role == .mine,
+          locator: url.text,
+          joining: HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret))
+        try claim(invite, shown, link.secret)
       }
       let membership = try membership(of: keys.household)
       let report = try await round(membership, access: access)
@@ -255,14 +260,19 @@ extension Home {
   }
 
   /// Reads the roster as a stranger who holds the key, keeping and writing nothing.
-  private func look(_ keys: EpochKeys, _ access: StoreAccess) async throws -> HouseholdState {
+  private func look(
+    _ keys: EpochKeys, _ invite: InviteID, _ link: InviteLink, _ access: StoreAccess
+  ) async throws -> HouseholdState {
     var random = world.random()
     let stranger = DeviceKeys(&random)
     guard let genesis = try await findGenesis(keys, access) else { throw LatchkeyError.noGenesis }
     let origin = Origin(device: stranger.id, incarnation: newIncarnation(&random))
-    let state = try HouseholdState(household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin)
-    var engine = SyncRound(
-      state: state, zone: nil, device: stranger, keys: keys, now: world.now(), random: world.random())
+    let state = try HouseholdState(
+      household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin,
+      secrets: HouseholdSecrets(
+        device: stranger, held: [keys.epoch: keys.key],
+        link: HouseholdSecrets.Link(invite: invite, box: link.secret.keys.boxKey)))
+    var engine = SyncRound(state: state, zone: nil, device: stranger, now: world.now(), random: world.random())
     var event = Event.start
     while true {
       switch try engine.step(event) {
@@ -297,27 +307,39 @@ extension Home {
   }
 
   /// Puts this device's claim into the outbox; it is sent with the next round.
-  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ keys: EpochKeys, _ link: InviteLink)
-    throws
-  {
-    let claim = try makeClaim(try contents(), invite, shown, keys, link)
-    var random = world.random()
-    let name = claim.name(keys)
-    let object = try Envelope.seal(
-      claim.bytes, at: keys.place(.claim, zone: .roster, name: name), key: keys.zoneKey(.roster),
-      nonce: EnvelopeNonce(&random))
-    let former = try state(of: keys.household)
+  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret) throws {
+    let former = try state(of: shown.household)
     var state = former
-    state.enqueue(SealedObject(name: name, bytes: object, sequence: 0))
+    let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
+    var random = world.random()
+    try state.enqueue(claim, random: &random)
     try keep(state, after: former)
+  }
+
+  /// Claims anew where the epoch in which this device claimed has ended before anybody let it in, and forgets the link once somebody has.
+  ///
+  /// - Returns: whether a claim waits to be sent.
+  func claimAgain(_ membership: Membership) throws -> Bool {
+    guard let joining = try contents()[membership.id]?.joining else { return false }
+    let state = try state(of: membership.id)
+    guard state.isProvisional else {
+      try keyring.update { $0[membership.id]?.joining = nil }
+      return false
+    }
+    guard state.needsClaim,
+      let invite = state.roster.state.invites.first(where: { $0.terms.id == joining.invite }),
+      invite.status(now: UInt64(max(world.now(), 0))) == .open
+    else { return false }
+    try claim(invite, state, joining.secret)
+    return true
   }
 
   private func makeClaim(
     _ contents: KeyringContents, _ invite: RosterState.Invite, _ state: HouseholdState, _ keys: EpochKeys,
-    _ link: InviteLink
+    _ secret: InviteSecret
   ) throws -> Claim {
-    let claimKey = link.secret.keys.claimKey
-    guard link.role == .mine else {
+    let claimKey = secret.keys.claimKey
+    guard invite.terms.role == .mine else {
       return Claim(
         household: keys.household, invite: invite.terms.id, chain: contents.chain, personName: contents.personName,
         deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)

@@ -50,11 +50,11 @@ extension Home {
 
       let sharing = Sharing(household: current.id, zone: replica.binding.zone)
       let binding = try newBinding(membership, zone, zoneName)
-      let heads = try state(of: membership.id).roster.heads
+      let successor = try state(of: membership.id)
       var performer = try performer(replica, current)
       try replica.transaction {
         try sharing.save(replica)
-        try performer.publish(under: binding, keys: membership.keys, household: membership.id, rosterHeads: heads)
+        try performer.publish(under: binding, household: successor)
       }
       return try await finishShare(replica, membership)
     }
@@ -80,7 +80,7 @@ extension Home {
     if let open = try state(of: membership.id).roster.state.zones.first(where: { $0.name == name && $0.closing == nil })
     {
       // Left by an attempt that was interrupted before the file was bound to it; otherwise another file's.
-      if try await access.list(membership.keys.prefix(open.id) + "/h/").isEmpty { return open.id }
+      if try await !isUsed(open.id, membership) { return open.id }
       throw LatchkeyError(
         .usage, "zone-exists", "The household \(membership.name) has a zone \(name) with rows already.",
         next: ["latchkey detach the file and attach it again with another --zone"])
@@ -127,12 +127,14 @@ extension Home {
     let formerAccess = try await openStore(of: former)
     _ = try await round(former, access: formerAccess)
     if let log = try replica.value(DatabasePerformer.Key.log(sharing.zone)).map({ try OwnLog(decoding: $0) }) {
-      let keys = former.keys
-      var names = log.liveHeads.map { keys.headName(zone: log.zone, origin: log.origin, counter: $0.counter) }
-      if log.lastSegment > 0 {
-        names += (1...log.lastSegment).map { keys.segmentName(zone: log.zone, origin: log.origin, index: $0) }
+      for part in log.parts {
+        guard let keys = formerState.keys(of: part.epoch) else { continue }
+        var names = part.heads.map { keys.headName(zone: log.zone, origin: log.origin, counter: $0) }
+        if part.lastSegment > 0 {
+          names += (1...part.lastSegment).map { keys.segmentName(zone: log.zone, origin: log.origin, index: $0) }
+        }
+        for name in names { try await formerAccess.store.delete(keys.objectName(zone: log.zone, name)) }
       }
-      for name in names { try await formerAccess.store.delete(keys.objectName(zone: log.zone, name)) }
     }
     try replica.transaction {
       try replica.setValue(DatabasePerformer.Key.log(sharing.zone), nil)
@@ -145,19 +147,28 @@ extension Home {
   /// Reads this device's own log in the zone back from the store, as a stranger would, and compares its end.
   private func isPublished(_ replica: Replica, _ membership: Membership, _ access: StoreAccess) async throws -> Bool {
     let zone = replica.binding.zone
-    let keys = membership.keys
     guard let own = try replica.value(DatabasePerformer.Key.log(zone)).map({ try OwnLog(decoding: $0) }),
       own.counter > 0
     else {
       return true
     }
     let state = try state(of: membership.id)
+    guard let keys = state.keys(of: own.epoch) else { throw EngineError.noKey(own.epoch) }
     let reader = state.rowReader(zone: zone, keys: keys)
     let head = keys.headName(zone: zone, origin: own.origin, counter: own.counter)
     let full = keys.objectName(zone: zone, head)
     guard let bytes = try await access.get([full])[full] else { return false }
     do {
-      guard var pursuit = try reader.pursue(head: head, bytes: bytes, belief: Belief(), own: nil) else { return false }
+      // What the store confirmed in an epoch that was left meanwhile was confirmed.
+      var believed = Belief()
+      if let beginning = own.beginning {
+        var author = Belief.Author()
+        author.mark = beginning
+        believed.authors[own.origin] = author
+      }
+      guard case .more(var pursuit) = try reader.pursue(head: head, bytes: bytes, belief: believed, own: nil) else {
+        return false
+      }
       while case let wanted = pursuit.wantedSegments(limit: SyncRound.segmentsAtOnce), !wanted.isEmpty {
         let objects = try await access.get(wanted.map { keys.objectName(zone: zone, $0) })
         for name in wanted {
@@ -192,8 +203,7 @@ extension Home {
     var performer = try performer(replica, try self.membership(of: former.household))
     try replica.transaction {
       // What the sharing device had not seen of this one's work would otherwise be left behind.
-      try performer.publish(
-        under: binding, keys: membership.keys, household: membership.id, rosterHeads: state.roster.heads)
+      try performer.publish(under: binding, household: state)
       try replica.setValue(DatabasePerformer.Key.log(former.zone), nil)
       try replica.setValue(DatabasePerformer.Key.belief(former.zone), nil)
     }
@@ -224,10 +234,16 @@ extension Home {
         try write(additions, into: membership)
         _ = try await round(membership, access: try await openStore(of: membership))
       }
-      if !roster.households.contains(where: { $0.household == membership.id }) {
+      // A device that was not in when an epoch began has no seal in it: it needs a key of a later one to begin with.
+      let current = try state(of: membership.id)
+      if let key = current.ring.keys[current.epoch],
+        roster.devices.count == 1
+          ? !roster.households.contains(where: { $0.household == membership.id })
+          : !roster.households.contains(where: { $0.household == membership.id && $0.epoch == current.epoch })
+      {
         let access = HouseholdAccess(
-          household: membership.id, name: membership.name, epoch: membership.keys.epoch, key: membership.keys.key,
-          locator: membership.locator, checkpoint: shared.roster.heads)
+          household: membership.id, name: membership.name, epoch: current.epoch, key: key,
+          locator: membership.locator, checkpoint: current.roster.heads)
         try write([.household(access)], into: privateHousehold)
       }
     }
@@ -237,36 +253,51 @@ extension Home {
   /// Takes up households that another device of this person is in. Their stores are the person's own choice already.
   private func adoptHouseholds(agree: (String) -> Bool) async throws {
     guard let own = try memberships().first(where: \.isPrivate) else { return }
-    for access in try state(of: own.id).roster.state.households where try contents()[access.household] == nil {
+    for access in try state(of: own.id).roster.state.households {
+      if let known = try contents()[access.household] {
+        if known.epochs.contains(where: { $0.id == access.epoch }) { continue }
+        if try state(of: known.id).ring.keys[access.epoch] == access.key { continue }
+        try keyring.update { $0[access.household]?.epochs.append(.init(id: access.epoch, key: access.key)) }
+        continue
+      }
       guard agree(access.locator) else { continue }
       let keys = EpochKeys(household: access.household, epoch: access.epoch, key: access.key)
       let store = try await openStore(stores.locator(access.locator, relativeTo: base))
-      try await adopt(keys, name: access.name, isPrivate: false, locator: access.locator, store: store)
+      guard let genesis = try await findGenesis(keys, store) else { throw LatchkeyError.noGenesis }
+      try adopt(keys, genesis: genesis, name: access.name, isPrivate: false, locator: access.locator)
     }
   }
 
-  /// Begins to hold a household of which this device has a key: its Genesis is looked for in the store by its hash.
-  func adopt(_ keys: EpochKeys, name: String, isPrivate: Bool, locator: String, store access: StoreAccess) async throws
-  {
-    guard let genesis = try await findGenesis(keys, access) else { throw LatchkeyError.noGenesis }
+  /// Begins to hold a household of which this device has a key.
+  func adopt(
+    _ keys: EpochKeys, genesis: StoredEntry, name: String, isPrivate: Bool, locator: String,
+    joining: HouseholdKeys.Joining? = nil
+  ) throws {
     var random = world.random()
     let incarnation = newIncarnation(&random)
-    let origin = Origin(device: try contents().device.id, incarnation: incarnation)
-    let state = try HouseholdState(household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin)
+    let contents = try contents()
+    let state = try HouseholdState(
+      household: keys.household, epoch: keys.epoch, genesis: genesis,
+      origin: Origin(device: contents.device.id, incarnation: incarnation),
+      secrets: HouseholdSecrets(device: contents.device, held: [keys.epoch: keys.key]))
     try keyring.setState(state.encoded(), of: state.household)
     let household = HouseholdKeys(
       id: keys.household, name: name, isPrivate: isPrivate, epochs: [.init(id: keys.epoch, key: keys.key)],
-      locator: locator,
-      rosterIncarnation: incarnation)
+      locator: locator, rosterIncarnation: incarnation, joining: joining)
     try keyring.update { $0[keys.household] = household }
   }
 
   func findGenesis(_ keys: EpochKeys, _ access: StoreAccess) async throws -> StoredEntry? {
     let prefix = keys.prefix(.roster) + "/"
-    for name in try await access.list(prefix + "h/") {
+    for name in try await access.list(prefix).sorted(by: { $0 > $1 }) {
       guard let below = ObjectName(String(name.text.dropFirst(prefix.count))),
+        below.text.hasPrefix("r/") || HeadName(below) != nil,
         let bytes = try await access.get([name])[name]
       else { continue }
+      if below.text.hasPrefix("r/") {
+        if let entry = GenesisSearch.search(copy: below, bytes: bytes, keys: keys) { return entry }
+        continue
+      }
       switch GenesisSearch.search(head: below, bytes: bytes, keys: keys) {
       case .found(let entry): return entry
       case .notHere: continue

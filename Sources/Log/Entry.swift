@@ -1,4 +1,5 @@
 public import LatchkeyEncoding
+public import LatchkeyKeys
 
 /// Where an entry stands in its push group (format §6): all parts of one group are applied together or wait together.
 public struct GroupPlace: Equatable, Sendable {
@@ -176,6 +177,11 @@ public struct StoredEntry: Equatable, Sendable {
     } catch let error as LogError {
       throw error
     } catch { throw .malformed("entry: \(error)") }
+  }
+
+  /// Whether the signature is `key`'s on the body.
+  public func isSigned(by key: SigningPublicKey) -> Bool {
+    Signature(signature).map { key.verifies($0, .entry, body) } ?? false
   }
 
   /// The plain payload, checked against what was signed.

@@ -7,6 +7,19 @@ public struct Mark: Hashable, Sendable {
   public init(sequence: UInt64, hash: EntryHash) { (self.sequence, self.hash) = (sequence, hash) }
 }
 
+/// What came before an epoch's part of a log: the head in which the part of the epoch before it ends (format §7).
+public struct FormerPart: Hashable, Sendable {
+  public let epoch: EpochID
+  /// Of the author's last head there; 0 where it has none and its entries lie in copies of the roster.
+  public let counter: UInt64
+  /// The last entry that is not repeated here.
+  public let mark: Mark
+
+  public init(epoch: EpochID, counter: UInt64, mark: Mark) {
+    (self.epoch, self.counter, self.mark) = (epoch, counter, mark)
+  }
+}
+
 /// The signed part of a head: the newest state of one device's log in one zone (format §7).
 public struct HeadBody: Equatable, Sendable {
   public var household: HouseholdID
@@ -32,14 +45,16 @@ public struct HeadBody: Equatable, Sendable {
   public var digest: Hash32
   /// Accepted, but not applied yet.
   public var unapplied: [(origin: Origin, sequence: UInt64)]
-  /// Raw CBOR of where the author's part in the former epoch ended, or nil; reserved.
-  public var former: [UInt8]?
+  /// Where this epoch's part of the log begins, if not at its first entry.
+  public var former: FormerPart?
 
   public init(
     household: HouseholdID, epoch: EpochID, zone: ZoneID, origin: Origin, counter: UInt64, firstSegment: UInt64,
     lastSegment: UInt64, segmentsEnd: UInt64, lastSequence: UInt64, lastHash: EntryHash, vector: [Origin: Mark],
-    rosterHeads: [EntryHash], hlc: UInt64, digest: Hash32, unapplied: [(origin: Origin, sequence: UInt64)]
+    rosterHeads: [EntryHash], hlc: UInt64, digest: Hash32, unapplied: [(origin: Origin, sequence: UInt64)],
+    former: FormerPart? = nil
   ) {
+    self.former = former
     self.household = household
     self.epoch = epoch
     self.zone = zone
@@ -95,7 +110,15 @@ public struct HeadBody: Equatable, Sendable {
       w.id(item.origin.incarnation)
       w.uint(item.sequence)
     }
-    if let former { w.raw(former) } else { w.null() }
+    if let former {
+      w.array(4)
+      w.id(former.epoch)
+      w.uint(former.counter)
+      w.uint(former.mark.sequence)
+      w.id(former.mark.hash)
+    } else {
+      w.null()
+    }
     return w.bytes
   }
 
@@ -138,13 +161,20 @@ public struct HeadBody: Equatable, Sendable {
         waiting.append((Origin(device: try r.id(), incarnation: try r.id()), try r.uint()))
       }
       unapplied = waiting.map { (origin: $0.0, sequence: $0.1) }
-      former = try r.null() ? nil : try r.raw()
+      if try !r.null() {
+        try r.array(exactly: 4)
+        let epoch: EpochID = try r.id()
+        let counter = try r.uint()
+        let sequence = try r.uint()
+        former = FormerPart(epoch: epoch, counter: counter, mark: Mark(sequence: sequence, hash: try r.id()))
+      }
       try r.finish()
     } catch let error as LogError {
       throw error
     } catch { throw .malformed("head body: \(error)") }
     guard counter >= 1, lastSequence >= 1, segmentsEnd <= lastSequence,
-      (lastSegment == 0) == (segmentsEnd == 0) || former != nil,
+      lastSegment == 0 ? segmentsEnd == former?.mark.sequence ?? 0 : segmentsEnd > former?.mark.sequence ?? 0,
+      former?.mark.sequence != 0,
       lastSegment == 0 || (firstSegment >= 1 && firstSegment <= lastSegment)
     else { throw .malformed("head body") }
   }
@@ -235,5 +265,54 @@ public struct SegmentContent: Sendable {
       throw error
     } catch { throw .malformed("segment: \(error)") }
     guard index >= 1, firstSequence >= 1, !entries.isEmpty else { throw .malformed("segment") }
+  }
+}
+
+/// Roster entries of any authors, verbatim, ancestors first: the beginning of a roster in a new epoch (format §7).
+public struct RosterCopy: Sendable {
+  public let entries: [StoredEntry]
+
+  public init(entries: [StoredEntry]) { self.entries = entries }
+
+  /// Cuts entries into copies that make one object each.
+  public static func copies(of entries: [StoredEntry]) -> [RosterCopy] {
+    var out: [RosterCopy] = []
+    var run: [StoredEntry] = []
+    var weight = 0
+    for entry in entries {
+      if !run.isEmpty, weight + entry.weight > LogLimits.segmentTarget || run.count == LogLimits.entriesPerObject {
+        out.append(RosterCopy(entries: run))
+        (run, weight) = ([], 0)
+      }
+      run.append(entry)
+      weight += entry.weight
+    }
+    if !run.isEmpty { out.append(RosterCopy(entries: run)) }
+    return out
+  }
+
+  public func encoded() -> [UInt8] {
+    var w = CBORWriter(reserving: 64 + entries.reduce(0) { $0 + $1.weight })
+    w.array(2)
+    w.uint(1)
+    w.array(entries.count)
+    for entry in entries { entry.write(to: &w) }
+    return w.bytes
+  }
+
+  public init(decoding bytes: [UInt8]) throws(LogError) {
+    var r = CBORReader(bytes)
+    do {
+      let count = try r.array()
+      let version = try r.uint()
+      guard version == 1 else { throw LogError.newer("roster copy version \(version)") }
+      guard count == 2 else { throw LogError.malformed("roster copy") }
+      var list: [StoredEntry] = []
+      for _ in 0..<(try r.array(max: LogLimits.entriesPerObject)) { list.append(try StoredEntry(from: &r)) }
+      entries = list
+      try r.finish()
+    } catch let error as LogError {
+      throw error
+    } catch { throw .malformed("roster copy: \(error)") }
   }
 }

@@ -40,7 +40,8 @@ public struct HeadFacts: Sendable {
 /// and no others, are sent, however often: sequence numbers are given out once.
 public struct OwnLog: Equatable, Sendable {
   public let household: HouseholdID
-  public let epoch: EpochID
+  /// The epoch that it is written into now.
+  public private(set) var epoch: EpochID
   public let zone: ZoneID
   public let origin: Origin
   /// Counter of the newest head; 0 before the first.
@@ -60,12 +61,28 @@ public struct OwnLog: Equatable, Sendable {
   /// Where sealed heads end that the store has not confirmed, oldest first.
   private var unconfirmed: [Position] = []
   private var isSealed = true
+  /// What lies in epochs before this one, newest last.
+  public private(set) var formerParts: [Part] = []
+  /// Where this epoch's part begins.
+  public private(set) var beginning: Mark?
+
+  /// What this log has in the store in an epoch that was left.
+  public struct Part: Equatable, Sendable {
+    public let epoch: EpochID
+    /// Of the last head.
+    public let counter: UInt64
+    /// 1 and up; 0 for none.
+    public let lastSegment: UInt64
+    /// Heads that may lie there, oldest first.
+    public let heads: [UInt64]
+  }
 
   /// A place in this log.
   public struct Position: Equatable, Sendable {
     public let mark: Mark
     /// The clock of the group that ends here.
     public let hlc: UInt64
+    public init(mark: Mark, hlc: UInt64) { (self.mark, self.hlc) = (mark, hlc) }
   }
 
   public struct LiveHead: Equatable, Sendable {
@@ -127,6 +144,41 @@ public struct OwnLog: Equatable, Sendable {
     return log
   }
 
+  /// Goes on in another epoch: counters and segments start anew there, the entries run on.
+  ///
+  /// - Parameters:
+  ///   - end: the last entry that is safe without being repeated in the new epoch; nil for none.
+  ///   - tail: the signed entries after it, verbatim.
+  ///   - announces: whether a head is due there even if there is nothing to repeat, so that others learn where the former part ended.
+  public mutating func enter(
+    _ epoch: EpochID, after end: Position?, isConfirmed: Bool, tail: [StoredEntry], announces: Bool
+  ) {
+    if counter > 0 {
+      formerParts.append(
+        Part(epoch: self.epoch, counter: counter, lastSegment: lastSegment, heads: liveHeads.map(\.counter)))
+    }
+    self.epoch = epoch
+    (counter, lastSegment, liveHeads) = (0, 0, [])
+    beginning = end?.mark
+    segmentsEnd = end?.mark.sequence ?? 0
+    self.tail = tail
+    if isConfirmed { unconfirmed = [] }
+    if let end, end.mark.sequence > confirmed?.mark.sequence ?? 0 {
+      if isConfirmed { confirmed = end } else { unconfirmed.append(end) }
+    }
+    isSealed = lastHash == nil || tail.isEmpty && !announces
+  }
+
+  /// What this log has in the store, by epoch, oldest first.
+  public var parts: [Part] {
+    formerParts + [Part(epoch: epoch, counter: counter, lastSegment: lastSegment, heads: liveHeads.map(\.counter))]
+  }
+
+  /// The newest head's counter in an epoch; 0 if there is none.
+  public func counter(in epoch: EpochID) -> UInt64 {
+    epoch == self.epoch ? counter : formerParts.last { $0.epoch == epoch }?.counter ?? 0
+  }
+
   /// Whether entries wait to be sealed.
   public var hasUnsealed: Bool { !isSealed }
 
@@ -162,7 +214,12 @@ public struct OwnLog: Equatable, Sendable {
       household: household, epoch: epoch, zone: zone, origin: origin, counter: counter,
       firstSegment: lastSegment == 0 ? 0 : 1, lastSegment: lastSegment, segmentsEnd: segmentsEnd,
       lastSequence: lastSequence, lastHash: lastHash, vector: facts.vector, rosterHeads: facts.rosterHeads,
-      hlc: facts.hlc, digest: facts.digest, unapplied: facts.unapplied
+      hlc: facts.hlc, digest: facts.digest, unapplied: facts.unapplied,
+      former: beginning.map { beginning in
+        // Entries that never lay in a head of their own are in copies of the roster.
+        let part = formerParts.last
+        return FormerPart(epoch: part?.epoch ?? epoch, counter: part?.counter ?? 0, mark: beginning)
+      }
     ).encoded()
     let content = HeadContent(body: body, signature: signing.sign(.head, body).bytes, tail: tail)
     let name = keys.headName(zone: zone, origin: origin, counter: counter)
@@ -214,8 +271,8 @@ public struct OwnLog: Equatable, Sendable {
 
   /// This log as one believes somebody else's: for a device that gives it up and goes on under a new incarnation. Only what the
   /// store has confirmed counts: behind that, somebody else may have gone on.
-  public func asBelieved(keys: EpochKeys) -> Belief.Author {
-    var author = Belief.Author(tag: keys.headTag(zone: zone, origin: origin))
+  public var asBelieved: Belief.Author {
+    var author = Belief.Author()
     author.mark = confirmed?.mark
     author.hlc = confirmed?.hlc ?? 0
     return author
@@ -226,7 +283,7 @@ public struct OwnLog: Equatable, Sendable {
   /// For the store of the caller; not a wire format.
   public func encoded() -> [UInt8] {
     var w = CBORWriter()
-    w.array(16)
+    w.array(18)
     w.uint(1)
     w.id(household)
     w.id(epoch)
@@ -248,6 +305,21 @@ public struct OwnLog: Equatable, Sendable {
     }
     write(confirmed.map { [$0] } ?? [], to: &w)
     write(unconfirmed, to: &w)
+    w.array(formerParts.count * 4)
+    for part in formerParts {
+      w.id(part.epoch)
+      w.uint(part.counter)
+      w.uint(part.lastSegment)
+      w.array(part.heads.count)
+      for head in part.heads { w.uint(head) }
+    }
+    if let beginning {
+      w.array(2)
+      w.uint(beginning.sequence)
+      w.id(beginning.hash)
+    } else {
+      w.null()
+    }
     return w.bytes
   }
 
@@ -273,7 +345,7 @@ public struct OwnLog: Equatable, Sendable {
   public init(decoding bytes: [UInt8]) throws(LogError) {
     var r = CBORReader(bytes)
     do {
-      try r.array(exactly: 16)
+      try r.array(exactly: 18)
       guard try r.uint() == 1 else { throw LogError.newer("kept log") }
       household = try r.id()
       epoch = try r.id()
@@ -289,6 +361,19 @@ public struct OwnLog: Equatable, Sendable {
       for _ in 0..<(try r.array() / 2) { liveHeads.append(LiveHead(counter: try r.uint(), writtenAt: try r.int())) }
       confirmed = try Self.positions(&r).first
       unconfirmed = try Self.positions(&r)
+      for _ in 0..<(try r.array() / 4) {
+        let epoch: EpochID = try r.id()
+        let counter = try r.uint()
+        let segment = try r.uint()
+        var heads: [UInt64] = []
+        for _ in 0..<(try r.array()) { heads.append(try r.uint()) }
+        formerParts.append(Part(epoch: epoch, counter: counter, lastSegment: segment, heads: heads))
+      }
+      if try !r.null() {
+        try r.array(exactly: 2)
+        let sequence = try r.uint()
+        beginning = Mark(sequence: sequence, hash: try r.id())
+      }
       try r.finish()
     } catch let error as LogError {
       throw error

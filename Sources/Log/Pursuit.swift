@@ -30,13 +30,17 @@ public struct LogReader: Sendable {
   public let author: @Sendable (DeviceID) -> SigningPublicKey?
   /// Whether a roster entry is known; entries that cite an unknown one wait.
   public let knowsRoster: @Sendable (EntryHash) -> Bool
+  /// The last entry of a log that counts, for logs of devices that were removed: reading ends there. Nil for no limit.
+  public let limit: @Sendable (Origin) -> UInt64?
 
   public init(
-    household: HouseholdID, epoch: EpochID, zone: ZoneID, keys: EpochKeys,
-    author: @escaping @Sendable (DeviceID) -> SigningPublicKey?, knowsRoster: @escaping @Sendable (EntryHash) -> Bool
+    household: HouseholdID, zone: ZoneID, keys: EpochKeys,
+    author: @escaping @Sendable (DeviceID) -> SigningPublicKey?, knowsRoster: @escaping @Sendable (EntryHash) -> Bool,
+    limit: @escaping @Sendable (Origin) -> UInt64? = { _ in nil }
   ) {
     self.household = household
-    self.epoch = epoch
+    epoch = keys.epoch
+    self.limit = limit
     self.zone = zone
     self.keys = keys
     self.author = author
@@ -57,8 +61,8 @@ public struct LogReader: Sendable {
     }
     let ownTag = own.map { keys.headTag(zone: zone, origin: $0.origin) }
     return newest.filter { tag, head in
-      if tag == ownTag { return head.counter > (own?.counter ?? 0) }
-      return !belief.covers(tag: tag, counter: head.counter)
+      if tag == ownTag, let own { return head.counter > own.counter(in: epoch) }
+      return !belief.covers(tag: tag, counter: head.counter, in: epoch, limit: limit)
     }.values.map(\.name).sorted()
   }
 
@@ -70,8 +74,10 @@ public struct LogReader: Sendable {
       newest[head.tag] = max(newest[head.tag] ?? 0, head.counter)
     }
     return belief.authors.sorted { $0.key < $1.key }.compactMap { origin, author in
-      guard author.counter > 0, (newest[author.tag] ?? 0) < author.counter else { return nil }
-      return .rollback(origin: origin, accepted: author.counter, shown: newest[author.tag] ?? 0)
+      guard let place = author.places[epoch], place.counter > 0, (newest[place.tag] ?? 0) < place.counter else {
+        return nil
+      }
+      return .rollback(origin: origin, accepted: place.counter, shown: newest[place.tag] ?? 0)
     }
   }
 
@@ -92,24 +98,46 @@ public struct LogReader: Sendable {
     } catch { throw finding(error, name) }
   }
 
-  /// Begins to read what a head offers beyond what is believed; nil if that is nothing.
-  public func pursue(head name: ObjectName, bytes: [UInt8], belief: Belief, own: OwnLog?) throws(Finding) -> Pursuit? {
+  /// What a head offers.
+  public enum Offer: Sendable {
+    /// Nothing that is not accepted already.
+    case nothing
+    case more(Pursuit)
+    /// Entries before this head's, which lie in an epoch that was left.
+    case former(FormerPart, origin: Origin)
+  }
+
+  /// Begins to read what a head offers beyond what is believed.
+  public func pursue(head name: ObjectName, bytes: [UInt8], belief: Belief, own: OwnLog?) throws(Finding) -> Offer {
     let (body, tail) = try open(head: name, bytes: bytes)
     if let own, body.origin == own.origin {
-      if body.lastSequence > own.lastSequence || body.counter > own.counter { throw .notMine(origin: body.origin) }
-      return nil
+      if body.lastSequence > own.lastSequence || body.counter > own.counter(in: epoch) {
+        throw .notMine(origin: body.origin)
+      }
+      return .nothing
     }
-    var known = belief.authors[body.origin] ?? Belief.Author(tag: keys.headTag(zone: zone, origin: body.origin))
-    if known.isStopped { return nil }
+    var known = belief.authors[body.origin] ?? Belief.Author()
+    if known.isStopped { return .nothing }
+    var place = known.places[epoch] ?? Belief.Place(tag: keys.headTag(zone: zone, origin: body.origin))
     let accepted = known.mark?.sequence ?? 0
     if body.lastSequence < accepted {
-      throw .rollback(origin: body.origin, accepted: accepted, shown: body.lastSequence)
+      // An epoch that the author has left shows less than the one that it went on in.
+      guard known.places.contains(where: { $0.key != epoch && $0.value.counter > 0 }) else {
+        throw .rollback(origin: body.origin, accepted: accepted, shown: body.lastSequence)
+      }
     }
     if body.lastSequence == accepted, let mark = known.mark, mark.hash != body.lastHash {
       throw .fork(origin: body.origin, sequence: accepted)
     }
-    if accepted >= body.segmentsEnd { known.segment = max(known.segment, body.lastSegment) }
-    return Pursuit(reader: self, name: name, body: body, tail: tail, author: known)
+    if let former = body.former {
+      if former.mark.sequence > accepted { return .former(former, origin: body.origin) }
+      if former.mark.sequence == accepted, former.mark.hash != known.mark?.hash {
+        throw .fork(origin: body.origin, sequence: accepted)
+      }
+    }
+    if accepted >= body.segmentsEnd { place.segment = max(place.segment, body.lastSegment) }
+    known.places[epoch] = place
+    return .more(Pursuit(reader: self, name: name, body: body, tail: tail, author: known, place: place))
   }
 
   fileprivate func open(_ kind: ObjectKind, _ name: ObjectName, _ bytes: [UInt8]) throws(Finding) -> [UInt8] {
@@ -144,6 +172,7 @@ public struct Pursuit: Sendable {
   private let tail: [StoredEntry]
   /// As of the last drained group.
   private var author: Belief.Author
+  private var place: Belief.Place
   private var nextSegment: UInt64
   /// The chain so far, beyond `author.mark` by what waits in `open`.
   private var mark: Mark?
@@ -151,13 +180,22 @@ public struct Pursuit: Sendable {
   private var waiting: [(body: EntryBody, hash: EntryHash, payload: [UInt8], stored: StoredEntry)] = []
   private var ready: [LogGroup] = []
 
-  init(reader: LogReader, name: ObjectName, body: HeadBody, tail: [StoredEntry], author: Belief.Author) {
+  /// Nothing behind it counts, and nothing is read.
+  private let limit: UInt64?
+  /// Something behind the limit was left out: should the limit move, it is read again.
+  private var isCut = false
+
+  init(
+    reader: LogReader, name: ObjectName, body: HeadBody, tail: [StoredEntry], author: Belief.Author, place: Belief.Place
+  ) {
+    self.place = place
+    limit = reader.limit(body.origin)
     self.reader = reader
     self.name = name
     self.body = body
     self.tail = tail
     self.author = author
-    nextSegment = max(author.segment + 1, body.firstSegment)
+    nextSegment = max(place.segment + 1, body.firstSegment)
     mark = author.mark
     hlc = author.hlc
   }
@@ -183,7 +221,7 @@ public struct Pursuit: Sendable {
         try take(entry, expected: segment.firstSequence + UInt64(offset))
       }
       nextSegment += 1
-      if waiting.isEmpty { author.segment = segment.index }
+      if waiting.isEmpty, !isCut { place.segment = segment.index }
     } catch { throw reader.finding(error, name) }
   }
 
@@ -191,18 +229,27 @@ public struct Pursuit: Sendable {
   public mutating func takeTail() throws(Finding) {
     do {
       for (offset, entry) in tail.enumerated() { try take(entry, expected: body.segmentsEnd + 1 + UInt64(offset)) }
-      guard mark?.sequence == body.lastSequence, mark?.hash == body.lastHash else {
-        throw LogError.brokenChain("the log does not end where its head says")
+      let accepted = mark?.sequence ?? 0
+      if let limit, body.lastSequence > limit {
+        // What is behind the limit is as if it were not there, and a group that reaches over it.
+        waiting = []
+        author.limit = limit
+      } else if body.lastSequence >= accepted {
+        guard accepted == body.lastSequence, mark?.hash == body.lastHash else {
+          throw LogError.brokenChain("the log does not end where its head says")
+        }
+        guard waiting.isEmpty else { throw LogError.brokenChain("the last group is not whole") }
+        author.limit = nil
       }
-      guard waiting.isEmpty else { throw LogError.brokenChain("the last group is not whole") }
-      author.counter = max(author.counter, body.counter)
-      author.segment = max(author.segment, body.lastSegment)
+      place.counter = max(place.counter, body.counter)
+      if !isCut { place.segment = max(place.segment, body.lastSegment) }
     } catch { throw reader.finding(error, name) }
   }
 
   /// The groups that became whole since the last call, and the state that accepting them means.
   public mutating func drain() -> (groups: [LogGroup], author: Belief.Author) {
     defer { ready = [] }
+    author.places[reader.epoch] = place
     return (ready, author)
   }
 
@@ -216,6 +263,10 @@ public struct Pursuit: Sendable {
     let isGenesis = reader.zone == .roster && body.household == .zero && hash == reader.household
     guard body.household == reader.household || isGenesis else { throw LogError.misplaced("another household's entry") }
     let next = (mark?.sequence ?? 0) + 1
+    if let limit, body.sequence > limit {
+      isCut = true
+      return
+    }
     if body.sequence < next {
       if let accepted = author.mark, body.sequence == accepted.sequence, accepted.hash != hash {
         throw Finding.fork(origin: origin, sequence: body.sequence)

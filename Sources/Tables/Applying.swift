@@ -69,6 +69,15 @@ extension Replica {
   {
     precondition(connection.isInTransaction, "apply inside transaction")
     var report = ApplyReport()
+    if try isUnpublished() {
+      // How the zone calls what this file has, before anything is said under another name.
+      let notes = groups.filter { !Clock.isAhead($0.hlc, now: now) }.flatMap { group in
+        group.payloads.flatMap { bytes in
+          (try? Payload.decode(bytes, origin: group.origin, hlc: group.hlc, tie: group.tie).notes) ?? []
+        }
+      }
+      if !notes.isEmpty { try apply(notes) }
+    }
     repeat {
       let pass = try stamp(now: now, emit: emit)
       report.stamped.rows += pass.rows
@@ -126,6 +135,11 @@ extension Replica {
     report.authors = authors.sorted()
     report.parked = Int(try connection.integer("SELECT count(*) FROM main.lk_park") ?? 0)
     return report
+  }
+
+  /// Whether the file has an app's rows that nobody knows yet, and nothing else.
+  private func isUnpublished() throws -> Bool {
+    try !settings.adopts && connection.first("SELECT 1 FROM main.lk_row WHERE length(meta) > 0 LIMIT 1") == nil
   }
 
   private func merge(

@@ -269,6 +269,18 @@ extension Replica {
     try connection.execute("DROP TABLE IF EXISTS main.lk_log\(table.id)")
   }
 
+  /// Gives a table up of which nothing was stamped, as if it had never been attached.
+  func forget(_ table: SyncedTable) throws {
+    try suspend(table)
+    connection.forgetStatements()
+    try connection.execute("DROP TABLE IF EXISTS main.lk_map\(table.id)")
+    for column in ["lk_row", "lk_park", "lk_absent"] {
+      try connection.run("DELETE FROM main.\(column) WHERE tid = ?", [.integer(table.id)])
+    }
+    try connection.run("DELETE FROM main.lk_table WHERE id = ?", [.integer(table.id)])
+    tables.removeAll { $0 === table }
+  }
+
   /// A renamed table keeps its triggers, which then name it.
   private func followRenamedTables() throws {
     for table in tables {
@@ -298,8 +310,9 @@ extension Replica {
     }
     guard let table = known ?? tables.last else { return nil }
     var needsScan = known == nil
-    let (names, renamed) = try followNames(table.id, shape)
-    followRules(table: shape.name, renamed: renamed)
+    let followed = try followNames(table.id, shape)
+    let names = followed.names
+    followRules(table: shape.name, renamed: followed.renamed)
     let former = try knownNames(table.id)
     if names != former { try save(names: names, table.id) }
     let map = try connection.first(
@@ -336,7 +349,7 @@ extension Replica {
     try connection.run(
       "UPDATE main.lk_table SET name = ?, keys = ? WHERE id = ?",
       [SQLiteValue(shape.name), .blob(encoded(shape.key.map(\.name))), .integer(table.id)])
-    if try followColumns(refreshed) { needsScan = true }
+    if try followColumns(refreshed, renewed: followed.renewed) { needsScan = true }
     if needsScan { try connection.run("UPDATE main.lk_table SET scan = x'' WHERE id = ?", [.integer(table.id)]) }
     return table.id
   }
@@ -394,7 +407,7 @@ extension Replica {
   /// Follows columns that came and went. The values of those that the app dropped are gone from here: what stays of them
   /// is their stamps and fingerprints, so that nobody takes the record for another.
   /// - Returns: whether there are columns that were not there before.
-  private func followColumns(_ now: SyncedTable) throws -> Bool {
+  private func followColumns(_ now: SyncedTable, renewed: [String]) throws -> Bool {
     let present = now.columns.map(\.wire).sorted()
     var reader = CBORReader(
       try connection.first("SELECT present FROM main.lk_table WHERE id = ?", [.integer(now.id)])?[0].bytes
@@ -402,17 +415,25 @@ extension Replica {
     let former = Set(try reader.texts())
     let dropped = former.subtracting(present)
     let isGrown = !former.isSuperset(of: present)
-    if former == Set(present) { return false }
+    if former == Set(present), renewed.isEmpty { return false }
     try connection.run(
       "UPDATE main.lk_table SET present = ? WHERE id = ?", [.blob(encoded(present)), .integer(now.id)])
-    guard !dropped.isEmpty else { return isGrown }
+    guard !dropped.isEmpty || !renewed.isEmpty else { return isGrown }
     try loadTables()
-    guard let table = tablesByID[now.id] else { return isGrown }
+    guard var table = tablesByID[now.id] else { return isGrown }
+    if let shape = table.shape, !renewed.isEmpty {
+      // As if the column were away: what stands in it now is another matter.
+      let gone = try knownNames(now.id).filter { name in renewed.contains { sameBytes($0, name.wire) } }.map(\.name)
+      let rest = shape.without(Set(gone))
+      table = makeTable(
+        id: table.id, wire: table.wire, shape: rest, columnNames: table.columnNames, names: try knownNames(now.id))
+      tablesByID[now.id] = table
+    }
     try forEachRow(table) { row in
       if row.state.registers.contains(where: \.isMissing) { try save(row) }
     }
     try saveTotals()
-    return isGrown
+    return isGrown || !renewed.isEmpty
   }
 
   /// Where a column has become a reference, by new rules or because its target now syncs, what stands in it is read anew.

@@ -44,14 +44,25 @@ extension Replica {
     return names.count == known.count ? names : nil
   }
 
+  /// What became of the columns of a table.
+  struct FollowedNames {
+    /// The columns with their names on the wire, in declared order.
+    var names: [NamedColumn]
+    /// Former name and name.
+    var renamed: [(String, String)] = []
+    /// Names on the wire of columns that were dropped and made anew.
+    var renewed: [String] = []
+  }
+
   /// Follows renamed, added and dropped columns of a table that is known.
-  /// - Returns: the columns with their names on the wire, in declared order, and which were renamed: former name, name.
-  func followNames(_ id: Int64, _ shape: TableShape) throws -> (names: [NamedColumn], renamed: [(String, String)]) {
+  func followNames(_ id: Int64, _ shape: TableShape) throws -> FollowedNames {
     let known = try knownNames(id)
     let now = try witnessed(id, known)
     var names: [NamedColumn] = []
     var renamed: [(String, String)] = []
+    var renewed: [String] = []
     var unknown: [String] = []
+    var last = -1
     for column in shape.columns.map(\.name) {
       let candidates = known.indices.filter { sameBytes(now?[$0] ?? known[$0].name, column) }
       // A dropped column's name stays in the list, and another may have been given that name since.
@@ -63,10 +74,13 @@ extension Replica {
         continue
       }
       names.append(NamedColumn(name: column, wire: known[index].wire))
+      // No ALTER TABLE changes the order: what stands behind a later one was dropped and added again.
+      if now != nil, index < last { renewed.append(known[index].wire) }
+      last = max(last, index)
       if !sameBytes(known[index].name, column) { renamed.append((known[index].name, column)) }
     }
     if now == nil, !unknown.isEmpty || names.count != known.count, let said = try said(of: id, shape) {
-      return (said, [])
+      return FollowedNames(names: said)
     }
     let said = try schemaNote(of: id)?.names ?? []
     for column in unknown {
@@ -81,7 +95,37 @@ extension Replica {
       names.append(NamedColumn(name: column, wire: wire))
     }
     let order = shape.columns.map(\.name)
-    return (order.compactMap { name in names.first { sameBytes($0.name, name) } }, renamed)
+    names = order.compactMap { name in names.first { sameBytes($0.name, name) } }
+    if now != nil, names.count == known.count, let end = names.last, try isRenewed(id, shape, end) {
+      renewed.append(end.wire)
+    }
+    return FollowedNames(names: names, renamed: renamed, renewed: renewed)
+  }
+
+  /// Whether the last column was dropped and added again, which leaves no trace in the schema: no row shows what it showed,
+  /// though no trigger said so, and all show the default. Looks at some rows.
+  private func isRenewed(_ id: Int64, _ shape: TableShape, _ end: NamedColumn) throws -> Bool {
+    guard let table = tablesByID[id], table.shape != nil,
+      let column = table.columns.first(where: { sameBytes($0.name, end.name) }), !column.isKey,
+      let unwritten = column.defaultValue
+    else { return false }
+    let same = table.key.enumerated().map { "t.\(quoted(table.columns[$1].name)) = m.k\($0)" }.joined(
+      separator: " AND ")
+    let logged = table.key.indices.map { "l.k\($0) IS m.k\($0)" }.joined(separator: " AND ")
+    var isOther = false
+    for raw in try connection.rows(
+      """
+      SELECT r.shown, t.\(quoted(end.name)) FROM main.lk_map\(id) m JOIN main.lk_row r ON r.id = m.row
+      JOIN main.\(quoted(shape.name)) t ON \(same)
+      WHERE NOT EXISTS (SELECT 1 FROM main.lk_log\(id) l WHERE \(logged)) LIMIT 500
+      """)
+    {
+      guard raw[1] == unwritten, let shown = raw[0].bytes else { return false }
+      let row = Row(name: .zero, table: table)
+      try RowCodec.decode(shown: shown, into: row)
+      if let hash = row.shown[column.number], hash != FieldHash(raw[1]) { isOther = true }
+    }
+    return isOther
   }
 
   /// What the zone calls the columns of a table that has just these.
@@ -102,14 +146,7 @@ extension Replica {
   /// first name that is called so now, or another table of this file has that name.
   func wireName(ofNew table: String) throws -> String {
     func isTaken(_ wire: String) -> Bool { tables.contains { $0.shape != nil && sameBytes($0.wire, wire) } }
-    for raw in try connection.rows(
-      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))])
-    {
-      guard let key = raw[0].string, let value = raw[1].bytes, !isTaken(key),
-        let note = try? SchemaNote(table: key, decoding: value), sameBytes(note.shape.name, table)
-      else { continue }
-      return key
-    }
+    for note in try schemaNotes() where !isTaken(note.wire) && sameBytes(note.shape.name, table) { return note.wire }
     var wire = table
     var count = 2
     while isTaken(wire) {

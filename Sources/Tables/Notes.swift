@@ -11,6 +11,9 @@ extension Replica {
     // A file that is filled from the zone has nothing to say before it heard the zone.
     if settings.adopts, try note(DatabaseNote.kind, DatabaseNote.key) == nil { return [] }
     try setState("notes", nil)
+    let version = try connection.integer("PRAGMA main.user_version") ?? 0
+    // What the zone says of a later version of the app stays.
+    if let zone = try databaseNote()?.userVersion, version < zone { return [] }
     let survey = try survey()
     var notes: [(note: PendingNote, own: [UInt8])] = []
     for report in survey.tables {
@@ -22,13 +25,13 @@ extension Replica {
       var note = SchemaNote(
         wire: table?.wire ?? report.name, shape: shape,
         wires: shape.columns.map { column in known.first { sameBytes($0.name, column.name) }?.wire ?? column.name },
-        verdict: verdict, rules: settings.rules[report.name])
+        verdict: verdict, rules: settings.rules[report.name], version: version)
       let pending = PendingNote(kind: SchemaNote.kind, key: note.wire, value: note.encoded)
       if settings.adopts { (note.verdict, note.rules) = (.local, TableRules()) }
       notes.append((pending, note.encoded))
     }
     let database = DatabaseNote(
-      userVersion: try connection.integer("PRAGMA main.user_version") ?? 0,
+      userVersion: version,
       applicationID: try connection.integer("PRAGMA main.application_id") ?? 0, needsTemplate: survey.needsTemplate)
     notes.append(
       (PendingNote(kind: DatabaseNote.kind, key: DatabaseNote.key, value: database.encoded), database.encoded))
@@ -39,7 +42,7 @@ extension Replica {
       try setState(own, .blob(value))
       let present = try self.note(note.kind, note.key)
       // The template of a joining device may be older than what the zone describes: only later changes are news.
-      if settings.adopts, said == nil, present != nil { return false }
+      if settings.adopts, said == nil, let present, present.appVersion >= version { return false }
       return present?.value != note.value
     }.map(\.note)
   }
@@ -96,16 +99,56 @@ extension Replica {
     var isNew = false
     for note in notes {
       guard note.kind <= UInt64(Int64.max) else { continue }
-      if let present = try self.note(note.kind, note.key), !note.isNewer(than: present) { continue }
+      if let present = try self.note(note.kind, note.key), !note.counts(over: present) { continue }
       try keep(note)
       isNew = true
     }
-    if isNew, settings.adopts { try adopt() }
+    guard isNew else { return }
+    let isRenamed = try takeNames()
+    if settings.adopts { try adopt() } else if isRenamed { try follow(settings) }
+  }
+
+  private func databaseNote() throws -> DatabaseNote? {
+    try note(DatabaseNote.kind, DatabaseNote.key).flatMap { try? DatabaseNote(decoding: $0.value) }
+  }
+
+  /// What the zone's descriptions say, by the tables' names on the wire.
+  func schemaNotes() throws -> [SchemaNote] {
+    try connection.rows(
+      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))]
+    ).compactMap { raw in
+      guard let key = raw[0].string, let value = raw[1].bytes else { return nil }
+      return try? SchemaNote(table: key, decoding: value)
+    }
+  }
+
+  /// Tables of which nothing was published yet, in a file that was attached before it heard of the zone, get the names that
+  /// the zone has for them.
+  private func takeNames() throws -> Bool {
+    var isRenamed = false
+    for note in try schemaNotes() {
+      guard let table = tables.first(where: { $0.shape.map { sameBytes($0.name, note.shape.name) } ?? false })
+      else { continue }
+      let isOther = !sameBytes(table.wire, note.wire)
+      if isOther, tables.contains(where: { $0.shape != nil && sameBytes($0.wire, note.wire) }) { continue }
+      let names = try knownNames(table.id)
+      let isSame = note.names.allSatisfy { said in
+        names.first { sameBytes($0.name, said.name) }.map { sameBytes($0.wire, said.wire) } ?? true
+      }
+      if !isOther, isSame { continue }
+      let isPublished =
+        try connection.first(
+          "SELECT 1 FROM main.lk_row WHERE tid = ? AND length(meta) > 0 LIMIT 1", [.integer(table.id)]) != nil
+      if isPublished { continue }
+      try forget(table)
+      isRenamed = true
+    }
+    return isRenamed
   }
 
   private func adopt() throws {
     var wanted = settings
-    let database = try note(DatabaseNote.kind, DatabaseNote.key).flatMap { try? DatabaseNote(decoding: $0.value) }
+    let database = try databaseNote()
     // Once the file has tables an app may be using it, and then its version and its migrations are the app's.
     if wanted.createsTables, let database, try state("made") == nil {
       if !database.needsTemplate.isEmpty { throw TablesError.needsTemplate(database.needsTemplate) }
@@ -115,19 +158,14 @@ extension Replica {
       if let id = Int32(exactly: database.applicationID) { try connection.run("PRAGMA main.application_id = \(id)") }
       try setState("made", .integer(1))
     }
-    let isOfThisVersion = try database?.userVersion == connection.integer("PRAGMA main.user_version")
-    let notes = try connection.rows(
-      "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(SchemaNote.kind))]
-    ).compactMap { raw -> SchemaNote? in
-      guard let key = raw[0].string, let value = raw[1].bytes else { return nil }
-      return try? SchemaNote(table: key, decoding: value)
-    }
+    let version = try connection.integer("PRAGMA main.user_version") ?? 0
+    let notes = try schemaNotes()
     for note in notes {
       let key = note.wire
       let known = tables.first { $0.shape != nil && sameBytes($0.wire, key) }
       if known == nil, try connection.shape(of: note.shape.name) == nil {
         // What cannot be made does not hold up the rest: its rows are kept and listed.
-        guard wanted.createsTables, isOfThisVersion, try create(note) else { continue }
+        guard wanted.createsTables, note.version == version, try create(note) else { continue }
       }
       guard let shape = try known?.shape ?? connection.shape(of: note.shape.name) else { continue }
       let own = try known.map { try knownNames($0.id) } ?? note.names
@@ -184,8 +222,10 @@ extension Replica {
       for sql in statements { try connection.execute(sql) }
       let made = try connection.shape(of: note.shape.name)
       if let made,
-        SchemaNote(wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, rules: note.rules).encoded
-          == note.encoded
+        SchemaNote(
+          wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, rules: note.rules,
+          version: note.version
+        ).encoded == note.encoded
       {
         try connection.run("RELEASE lk_make")
         return true
@@ -196,5 +236,23 @@ extension Replica {
     try connection.run("ROLLBACK TO lk_make")
     try connection.run("RELEASE lk_make")
     return false
+  }
+}
+
+extension Note {
+  /// The version of the app of which it tells; 0 for other kinds.
+  fileprivate var appVersion: Int64 {
+    switch kind {
+    case SchemaNote.kind: (try? SchemaNote(table: key, decoding: value).version) ?? 0
+    case DatabaseNote.kind: (try? DatabaseNote(decoding: value).userVersion) ?? 0
+    default: 0
+    }
+  }
+
+  /// Of what versions of the app say that are different, the latest counts; of what one version says, the newest: so that
+  /// a newcomer finds the tables of one version.
+  fileprivate func counts(over other: Note) -> Bool {
+    let (mine, theirs) = (appVersion, other.appVersion)
+    return mine == theirs ? isNewer(than: other) : mine > theirs
   }
 }

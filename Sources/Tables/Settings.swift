@@ -139,6 +139,8 @@ extension Value {
   /// Stands for a value that this file no longer has, though it has its stamp and fingerprint: the app threw the table
   /// away, or the column. Never written to the wire; begins with CBOR's "undefined", which no reader takes.
   static func missing(_ hash: FieldHash) -> Value {
+    // That there was none is all there is to know.
+    if hash == FieldHash(Value.null) { return .null }
     var raw: [UInt8] = [0xf7]
     raw.append(word: hash.value)
     return .unknown(raw)

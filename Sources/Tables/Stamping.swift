@@ -77,6 +77,8 @@ struct StampPass {
   /// Records whose key the app changed, with the former one.
   private var movedRows: [Row] = []
   private var deletedRecords: Set<RecordID> = []
+  /// Rows that the app deleted and inserted again: what they refer to, they refer to now.
+  private var rewritten: Set<Int64> = []
   /// Columns whose values the rules did not take for references before, by table.
   private var newReferences: [Int64: Set<String>] = [:]
   private var toShow: [RecordID] = []
@@ -235,6 +237,7 @@ struct StampPass {
       {
         // Deleted and inserted again, much the same: an update.
         freed[former] = nil
+        rewritten.insert(former)
         if let packed = try connection.first("SELECT key FROM main.lk_row WHERE id = ?", [.integer(former)])?[0],
           packed != replica.pack(key: touch.key)
         {
@@ -350,7 +353,14 @@ struct StampPass {
       if table.identity != nil || indexes.isEmpty { return true }
       return indexes.contains(where: isEqual)
     }
-    if table.identity == table.key { return true }
+    if table.identity == table.key {
+      // The same numbers under which other rows stand now are another key.
+      return try table.key.allSatisfy { index in
+        let column = table.columns[index]
+        guard let former = row.targets[column.number] else { return true }
+        return try target(of: replica.translate(column, values[index])) == former
+      }
+    }
     let fields = table.columns.indices.filter { !table.key.contains($0) }
     if fields.count(where: isEqual) * 2 >= fields.count { return true }
     let name = FieldHash(target: row.name)
@@ -361,11 +371,30 @@ struct StampPass {
         reference?.column.flatMap { name in table.columns.firstIndex { $0.name == name } }.map { values[$0] }
         ?? values[table.key[0]]
       for key in try connection.rows(referrer.selectKeys(where: column), [value]) {
-        guard let id = try replica.mapped(referrer, key), let child = try stored(id) else { continue }
+        guard let id = try replica.mapped(referrer, formerKey(referrer, key)), let child = try stored(id) else {
+          continue
+        }
         if child.targets[number] == name { return true }
       }
     }
     return false
+  }
+
+  /// The key that a row had before the log, in a table whose log was not read yet.
+  private func formerKey(_ table: SyncedTable, _ key: [SQLiteValue]) throws -> [SQLiteValue] {
+    if logEnds[table.id] != nil { return key }
+    let same = key.indices.map { "k\($0) = ?" }.joined(separator: " AND ")
+    let moved = key.indices.map { "o\($0) IS NOT NULL" }.joined(separator: " OR ")
+    let old = key.indices.map { "coalesce(o\($0), k\($0))" }.joined(separator: ", ")
+    var key = key
+    var before = Int64.max
+    while let move = try connection.first(
+      "SELECT id, \(old) FROM main.lk_log\(table.id) WHERE \(same) AND (\(moved)) AND id < ? ORDER BY id DESC LIMIT 1",
+      key + [.integer(before)]), let id = move[0].integer
+    {
+      (before, key) = (id, Array(move[1...]))
+    }
+    return key
   }
 
   /// A record's name and hashes, without its values.
@@ -591,7 +620,7 @@ struct StampPass {
           isShownOtherwise = true
           continue
         }
-        if let name = gone[former],
+        if let name = gone[former], !(row.id.map(rewritten.contains) ?? false),
           before == hash
             || raw.isNull && column.reference?.action == .null
               && deletedRecords.contains(RecordID(table: column.reference?.table ?? 0, name: name))
@@ -624,7 +653,7 @@ struct StampPass {
         // A column that this file did not have before: a migration's value loses to anybody's real one.
         note(row, column, hash, value)
         isShownOtherwise = true
-        if raw.isNull || column.defaultValue == raw { continue }
+        if column.defaultValue == raw { continue }
         cells.append((index, value, true))
         continue
       }

@@ -70,6 +70,14 @@ struct TableShape: Equatable, Sendable {
     columns.first { $0.name == name } ?? columns.first { $0.name.lowercased() == name.lowercased() }
   }
 
+  /// The same table as if it did not have some columns.
+  func without(_ gone: Set<String>) -> TableShape {
+    TableShape(
+      name: name, columns: columns.filter { !gone.contains($0.name) }, isWithoutRowID: isWithoutRowID,
+      isStrict: isStrict,
+      isAutoincrement: isAutoincrement, foreignKeys: foreignKeys, indexes: indexes, sql: sql)
+  }
+
   /// Whether the key is another name of the rowid, so that SQLite gives a free one for NULL.
   var keyIsRowID: Bool {
     guard !isWithoutRowID, key.count == 1, let column = key.first, column.type.uppercased() == "INTEGER" else {

@@ -92,7 +92,9 @@ import Testing
     #expect(first["sent"] as? Int == 2)
     #expect(first["waiting"] as? Int == 0)
     #expect((first["bytes_up"] as? Int ?? 0) > 0)
-    for line in ["sync ben.db --home ben", "sync ana.db --home ana", "sync ben.db --home ben"] { try world.ok(line) }
+    for line in ["sync ben.db --home ben", "sync --home ana", "sync --home ben", "sync --home ana"] {
+      try world.ok(line)
+    }
     for line in ["sync ana.db --home ana", "sync ben.db --home ben", "sync --home ana", "sync --home ben"] {
       let data = try world.ok(line).data
       let requests = try #require(data["requests"] as? [String: Int])
@@ -235,7 +237,9 @@ import Testing
       "sqlite3 ben.db 'INSERT INTO accounts(id, name) VALUES (50, \"lent\"); INSERT INTO entries VALUES (70, 50, 77)'")
     for line in ["sync ben.db --home ben", "sync ana.db --home ana"] { try world.ok(line) }
     try world.shell("sqlite3 ben.db 'DELETE FROM accounts WHERE id = 50'")
-    for line in ["sync ben.db --home ben", "sync ana.db --home ana", "sync ben.db --home ben"] { try world.ok(line) }
+    for line in ["sync ben.db --home ben", "sync --home ana", "sync --home ben", "sync --home ana"] {
+      try world.ok(line)
+    }
     for name in ["ana", "ben"] {
       #expect(try world.ok("sync \(name).db --home \(name)").data["parked"] as? Int == 1)
       let status = try world.ok("status \(name).db --home \(name)").data

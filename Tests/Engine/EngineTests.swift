@@ -27,7 +27,7 @@ private struct World {
   /// Runs a round of the roster alone; what it keeps is the device's new state.
   mutating func round(_ device: inout Device) throws -> RoundReport {
     var engine = SyncRound(
-      state: device.state, zone: nil, device: device.keys, keys: device.epoch, now: now,
+      state: device.state, zone: nil, device: device.keys, now: now,
       random: SeededRandom("\(now)\(device.name)"))
     requests = []
     var event = Event.start
@@ -52,7 +52,7 @@ private struct World {
         for name in names { store[name] = nil }
         event = .deleted
       case .keep(let state):
-        device.state = try HouseholdState(decoding: state.encoded())
+        device.state = try HouseholdState(decoding: state.encoded(), secrets: device.secrets)
         event = .kept
       case .finish(let report): return report
       case .send, .database: throw EngineError.outOfOrder("no database here")
@@ -64,7 +64,7 @@ private struct World {
 private struct Device {
   let name: String
   let keys: DeviceKeys
-  let epoch: EpochKeys
+  var secrets: HouseholdSecrets
   var state: HouseholdState
   var chain: CertificateChain { CertificateChain(first: keys) }
 
@@ -75,14 +75,13 @@ private struct Device {
       name: "Home", isPrivate: false, chain: CertificateChain(first: keys), personName: "Ana", deviceName: "laptop",
       key: key,
       incarnation: Incarnation(1), device: keys, now: world.now, random: &world.random)
-    let epoch = EpochKeys(household: state.household, epoch: state.epoch, key: key)
-    try state.seal(keys: epoch, device: keys, now: world.now, random: &world.random)
-    return Device(name: "laptop", keys: keys, epoch: epoch, state: state)
+    try state.seal(now: world.now, random: &world.random)
+    return Device(name: "laptop", keys: keys, secrets: HouseholdSecrets(device: keys), state: state)
   }
 
   mutating func write(_ operation: RosterOperation, _ world: inout World) throws {
-    try state.write(operation, device: keys, now: world.now)
-    try state.seal(keys: epoch, device: keys, now: world.now, random: &world.random)
+    try state.write(operation, now: world.now)
+    try state.seal(now: world.now, random: &world.random)
   }
 
   /// Opens an invite; returns its link's secret.
@@ -102,19 +101,20 @@ private struct Device {
   {
     let keys = DeviceKeys(&world.random)
     guard let genesis = founder.state.genesis else { throw EngineError.damagedState("test") }
+    let epoch = try founder.state.currentKeys()
+    let invite = InviteID(raw: Bytes16(high: 0, low: id))
+    let secrets = HouseholdSecrets(
+      device: keys, held: [epoch.epoch: epoch.key],
+      link: HouseholdSecrets.Link(invite: invite, box: secret.keys.boxKey))
     var state = try HouseholdState(
-      household: founder.state.household, epoch: founder.state.epoch, genesis: genesis,
-      origin: Origin(device: keys.id, incarnation: Incarnation(id)))
+      household: founder.state.household, epoch: epoch.epoch, genesis: genesis,
+      origin: Origin(device: keys.id, incarnation: Incarnation(id)), secrets: secrets)
     let claim = Claim(
       household: state.household, invite: InviteID(raw: Bytes16(high: 0, low: id)),
       chain: CertificateChain(first: keys),
       personName: name, deviceName: "phone", epoch: state.epoch, claimKey: secret.keys.claimKey, device: keys)
-    let below = claim.name(founder.epoch)
-    let object = try Envelope.seal(
-      claim.bytes, at: founder.epoch.place(.claim, zone: .roster, name: below), key: founder.epoch.zoneKey(.roster),
-      nonce: EnvelopeNonce(&world.random))
-    state.enqueue(SealedObject(name: below, bytes: object, sequence: 0))
-    return Device(name: name, keys: keys, epoch: founder.epoch, state: state)
+    try state.enqueue(claim, random: &world.random)
+    return Device(name: name, keys: keys, secrets: secrets, state: state)
   }
 }
 
@@ -237,7 +237,7 @@ struct EngineTests {
     var world = World()
     let ana = try Device.founder(&world)
     var engine = SyncRound(
-      state: ana.state, zone: nil, device: ana.keys, keys: ana.epoch, now: 0, random: SeededRandom("x"))
+      state: ana.state, zone: nil, device: ana.keys, now: 0, random: SeededRandom("x"))
     _ = try engine.step(.start)
     #expect(throws: EngineError.self) { _ = try engine.step(.put) }
   }

@@ -27,7 +27,7 @@ struct Participant {
   let keys: DeviceKeys
   var chain: CertificateChain
   var state: HouseholdState
-  let epoch: EpochKeys
+  let secrets: HouseholdSecrets
   let zone: ZoneID
   let name: String
   var random: SeededRandom
@@ -49,7 +49,7 @@ struct Participant {
   ) throws -> RoundReport? {
     effects = []
     var engine = SyncRound(
-      state: state, zone: rosterOnly ? nil : zone, device: keys, keys: epoch, now: now,
+      state: state, zone: rosterOnly ? nil : zone, device: keys, now: now,
       random: SeededRandom("\(name) \(random.bytes(4))"))
     var event = Event.start
     while true {
@@ -71,7 +71,7 @@ struct Participant {
         shelf.delete(names)
         event = .deleted
       case .keep(let state):
-        self.state = try HouseholdState(decoding: state.encoded())
+        self.state = try HouseholdState(decoding: state.encoded(), secrets: secrets)
         event = .kept
       case .database(let request): event = .database(try perform(request, engine.household, now))
       case .finish(let report): return report
@@ -90,24 +90,36 @@ struct Participant {
     _ request: DatabaseRequest, _ household: HouseholdState, _ now: Int64
   ) throws -> DatabaseReply {
     switch request {
-    case .load: return .loaded(belief: belief, own: log ?? newLog(1))
+    case .load(let enters):
+      if enters, var log, log.epoch != household.epoch {
+        log.enter(household.epoch, after: log.confirmed, isConfirmed: true, tail: [], announces: true)
+        self.log = log
+        try seal(household, now)
+      }
+      return .loaded(belief: belief, own: log ?? newLog(1, household))
     case .apply(let groups, let origin, let author):
       applied += groups.flatMap(\.payloads)
       belief.authors[origin] = author
       return .applied(rows: groups.count, refused: nil)
     case .seal:
       let rows = written.count
-      try seal(household.roster.heads, now)
+      try seal(household, now)
       return .sealed(rows: rows, released: 0, more: false)
     case .outbox: return .outbox(outbox.map { OutboxItem(id: $0.id, name: $0.object.name) })
     case .acknowledge(let item):
+      if HeadName(item.name) != nil, let object = outbox.first(where: { $0.id == item.id })?.object {
+        log?.confirm(head: object.sequence)
+      }
       outbox.removeAll { $0.id == item.id }
       return .acknowledged(rows: 1)
-    case .renew: return .loaded(belief: belief, own: newLog(2))
+    case .renew: return .loaded(belief: belief, own: newLog(2, household))
+    case .carry, .probed: return .done
     case .supersededHeads:
       return .superseded(
         log.map { log in
-          log.superseded(now: now).map { epoch.headName(zone: zone, origin: log.origin, counter: $0) }
+          log.superseded(now: now).compactMap {
+            household.keys(of: log.epoch)?.headName(zone: zone, origin: log.origin, counter: $0)
+          }
         } ?? [])
     case .forgetHeads(let names):
       log?.forget(heads: names.compactMap { HeadName($0)?.counter })
@@ -115,27 +127,29 @@ struct Participant {
     }
   }
 
-  private func newLog(_ incarnation: UInt64) -> OwnLog {
+  private func newLog(_ incarnation: UInt64, _ household: HouseholdState) -> OwnLog {
     OwnLog(
-      household: epoch.household, epoch: epoch.epoch, zone: zone,
+      household: household.household, epoch: household.epoch, zone: zone,
       origin: Origin(device: keys.id, incarnation: Incarnation(incarnation)))
   }
 
-  private mutating func seal(_ rosterHeads: [EntryHash], _ now: Int64) throws {
-    guard !written.isEmpty else { return }
+  private mutating func seal(_ household: HouseholdState, _ now: Int64) throws {
+    let rosterHeads = household.roster.heads
+    guard !written.isEmpty || log?.hasUnsealed == true else { return }
     var log =
       self.log
       ?? OwnLog(
-        household: epoch.household, epoch: epoch.epoch, zone: zone,
+        household: household.household, epoch: household.epoch, zone: zone,
         origin: Origin(device: keys.id, incarnation: Incarnation(random.bytes(8)) ?? Incarnation(1)))
     for payload in written {
       _ = log.append(
         parts: [(payload, false)], hlc: max(UInt64(now) << 16, log.lastHLC + 1), rosterHeads: rosterHeads,
-        signing: keys.signing)
+        signing: self.keys.signing)
     }
     written = []
     let facts = HeadFacts(vector: belief.vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: .zero)
-    let objects = try log.seal(facts, keys: epoch, signing: keys.signing, now: now, random: &random)
+    guard let keys = household.keys(of: log.epoch) else { throw EngineError.noKey(log.epoch) }
+    let objects = try log.seal(facts, keys: keys, signing: self.keys.signing, now: now, random: &random)
     for object in objects { outbox.append((Int64(outbox.count + 1) + Int64(log.counter) * 100, object)) }
     self.log = log
   }
@@ -158,6 +172,8 @@ struct Participant {
       case .renew: "renew"
       case .supersededHeads: "superseded"
       case .forgetHeads: "forget"
+      case .carry: "carry"
+      case .probed: "probed"
       }
     case .finish: "finish"
     }
@@ -182,9 +198,10 @@ struct Household {
       name: "Smith", isPrivate: false, chain: chain, personName: "Ana", deviceName: "laptop", key: key,
       incarnation: Incarnation(7), device: device, now: 500, random: &random)
     keys = EpochKeys(household: state.household, epoch: state.epoch, key: key)
-    try state.write(.zone(zone, name: "budget"), device: device, now: 500)
+    try state.write(.zone(zone, name: "budget"), now: 500)
     ana = Participant(
-      keys: device, chain: chain, state: state, epoch: keys, zone: zone, name: "Ana", random: SeededRandom("ana"))
+      keys: device, chain: chain, state: state, secrets: HouseholdSecrets(device: device), zone: zone, name: "Ana",
+      random: SeededRandom("ana"))
     shelf.objects[.marker] = marker(1)
   }
 
@@ -196,6 +213,9 @@ struct Household {
     writer.byteString([UInt8](repeating: number, count: 16))
     return writer.bytes
   }
+
+  /// Of the epoch that Ana writes into.
+  var current: EpochKeys { get throws { try ana.state.currentKeys() } }
 
   mutating func syncAna() throws -> RoundReport { try ana.sync(&shelf) }
 
@@ -214,27 +234,32 @@ struct Household {
     let terms = OpenInvite(
       id: InviteID(random.bytes(16)) ?? .zero, claimKey: link.claimKey.publicKey, boxKey: link.boxKey.publicKey,
       role: role, expiry: expiry)
-    try inviter.state.write(.openInvite(terms), device: inviter.keys, now: 600)
+    try inviter.state.write(.openInvite(terms), now: 600)
     return (terms, link)
   }
 
   /// A newcomer who holds a link: knows Genesis, and has its claim in the outbox.
-  mutating func newcomer(_ name: String, _ invite: (terms: OpenInvite, link: LinkKeys)) throws -> Participant {
+  ///
+  /// - Parameter inviter: whose link it is; Ana's if nil.
+  mutating func newcomer(
+    _ name: String, _ invite: (terms: OpenInvite, link: LinkKeys), by inviter: Participant? = nil
+  ) throws -> Participant {
     let device = DeviceKeys(&random)
     let chain = CertificateChain(first: device)
     guard let genesis = ana.state.genesis else { throw EngineError.damagedState("no Genesis") }
     let origin = Origin(device: device.id, incarnation: Incarnation(random.bytes(8)) ?? Incarnation(1))
-    var state = try HouseholdState(household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin)
+    let current = try (inviter ?? ana).state.currentKeys()
+    let secrets = HouseholdSecrets(
+      device: device, held: [current.epoch: current.key],
+      link: HouseholdSecrets.Link(invite: invite.terms.id, box: invite.link.boxKey))
+    var state = try HouseholdState(
+      household: keys.household, epoch: current.epoch, genesis: genesis, origin: origin, secrets: secrets)
     let claim = Claim(
       household: keys.household, invite: invite.terms.id, chain: chain, personName: name, deviceName: name + "'s phone",
-      epoch: keys.epoch, claimKey: invite.link.claimKey, device: device)
-    let below = claim.name(keys)
-    let sealed = try Envelope.seal(
-      claim.bytes, at: keys.place(.claim, zone: .roster, name: below), key: keys.zoneKey(.roster),
-      nonce: EnvelopeNonce(&random))
-    state.enqueue(SealedObject(name: below, bytes: sealed, sequence: 0))
+      epoch: current.epoch, claimKey: invite.link.claimKey, device: device)
+    try state.enqueue(claim, random: &random)
     return Participant(
-      keys: device, chain: chain, state: state, epoch: keys, zone: zone, name: name, random: SeededRandom(name))
+      keys: device, chain: chain, state: state, secrets: secrets, zone: zone, name: name, random: SeededRandom(name))
   }
 
   /// Lets somebody in through a link of Ana's; everybody's roster is in the store afterwards.

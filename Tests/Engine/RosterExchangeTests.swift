@@ -83,7 +83,7 @@ struct RosterExchangeTests {
       for name in ["Cy", "Dan"] {
         let invite = try home.invite(.owner, by: &last)
         _ = try last.round(&home.shelf)
-        var newcomer = try home.newcomer(name, invite)
+        var newcomer = try home.newcomer(name, invite, by: last)
         _ = try newcomer.round(&home.shelf)
         _ = try last.round(&home.shelf)
         _ = try newcomer.round(&home.shelf)
@@ -92,7 +92,7 @@ struct RosterExchangeTests {
       }
       let invite = try home.invite(.member, by: &last)
       _ = try last.round(&home.shelf)
-      var fresh = try home.newcomer("Eve", invite)
+      var fresh = try home.newcomer("Eve", invite, by: last)
       let report = try fresh.sync(&home.shelf)
       #expect(report.findings == [], "seed \(seed)")
       #expect(fresh.state.roster.state.devices.count == 4, "seed \(seed)")
@@ -105,15 +105,15 @@ struct RosterExchangeTests {
     var ben = try home.join("Ben", as: .owner)
     var cy = try home.join("Cy")
     // Ben cites what Ana wrote; Cy is shown Ben's log and not Ana's.
-    try home.ana.state.write(.profile(personName: "Anna", deviceName: "laptop"), device: home.ana.keys, now: 700)
+    try home.ana.state.write(.profile(personName: "Anna", deviceName: "laptop"), now: 700)
     _ = try home.ana.round(&home.shelf)
     _ = try ben.round(&home.shelf)
-    try ben.state.write(.profile(personName: "Benjamin", deviceName: "phone"), device: ben.keys, now: 800)
+    try ben.state.write(.profile(personName: "Benjamin", deviceName: "phone"), now: 800)
     _ = try ben.round(&home.shelf)
 
     let full = home.shelf
-    let tag = home.keys.headTag(zone: .roster, origin: home.ana.state.log.origin)
-    let newest = try #require(full.list(home.keys.prefix(.roster) + "/h/" + tag).last)
+    let tag = try home.current.headTag(zone: .roster, origin: home.ana.state.log.origin)
+    let newest = try #require(full.list(try home.current.prefix(.roster) + "/h/" + tag).last)
     home.shelf.objects[newest] = nil
     let report = try cy.sync(&home.shelf)
     #expect(report.findings.contains(.rosterBehind(origin: ben.state.log.origin)))
@@ -131,7 +131,7 @@ struct RosterExchangeTests {
     var ben = try home.join("Ben")
     let before = ben.state.encoded()
     #expect(throws: EngineError.refused(.role)) {
-      try ben.state.write(.closeZone(CloseZone(zone: home.zone, reason: .unshared)), device: ben.keys, now: 900)
+      try ben.state.write(.closeZone(CloseZone(zone: home.zone, reason: .unshared)), now: 900)
     }
     #expect(ben.state.encoded() == before)
   }
@@ -141,11 +141,13 @@ struct RosterExchangeTests {
     var home = try Household("kept")
     let ben = try home.join("Ben")
     let bytes = ben.state.encoded()
-    #expect(try HouseholdState(decoding: bytes).encoded() == bytes)
+    #expect(try HouseholdState(decoding: bytes, secrets: ben.secrets).encoded() == bytes)
     for length in stride(from: 0, to: bytes.count, by: 37) {
-      #expect(throws: EngineError.self) { try HouseholdState(decoding: Array(bytes.prefix(length))) }
+      #expect(throws: EngineError.self) {
+        try HouseholdState(decoding: Array(bytes.prefix(length)), secrets: ben.secrets)
+      }
     }
-    #expect(throws: EngineError.self) { try HouseholdState(decoding: bytes + [0]) }
+    #expect(throws: EngineError.self) { try HouseholdState(decoding: bytes + [0], secrets: ben.secrets) }
   }
 
   @Test("Genesis is found by its hash, in a head or in a segment, and nothing else is taken for it")
@@ -155,7 +157,7 @@ struct RosterExchangeTests {
     // Long enough that Ana's first entries move into a segment.
     for index in 0..<40 {
       try home.ana.state.write(
-        .profile(personName: "Ana \(index)", deviceName: String(repeating: "x", count: 200)), device: home.ana.keys,
+        .profile(personName: "Ana \(index)", deviceName: String(repeating: "x", count: 200)),
         now: 700 + Int64(index))
     }
     let early = home.shelf

@@ -62,7 +62,7 @@ struct RoundTests {
     #expect(!ben.effects.contains("marker"))
 
     let kept = home.shelf.objects
-    for name in home.shelf.list(home.keys.prefix(.roster)) { home.shelf.objects[name] = nil }
+    for name in home.shelf.list(try home.current.prefix(.roster)) { home.shelf.objects[name] = nil }
     _ = try ben.round(&home.shelf)
     #expect(ben.effects.contains("marker"))
     home.shelf.objects = kept
@@ -100,7 +100,7 @@ struct RoundTests {
     ]
     for first in answers {
       var round = SyncRound(
-        state: home.ana.state, zone: home.zone, device: home.ana.keys, keys: home.keys, now: 1,
+        state: home.ana.state, zone: home.zone, device: home.ana.keys, now: 1,
         random: SeededRandom("order"))
       #expect(throws: EngineError.self) { try round.step(first) }
       _ = try round.step(.start)
@@ -119,7 +119,7 @@ struct RoundTests {
     _ = try home.ana.round(&home.shelf)
     ben.written = [[9]]
     _ = try ben.round(&home.shelf)
-    let segment = try #require(home.shelf.list(home.keys.prefix(home.zone) + "/l/").first)
+    let segment = try #require(home.shelf.list(try home.current.prefix(home.zone) + "/l/").first)
     let bytes = try #require(home.shelf.objects[segment])
     home.shelf.objects[segment] = nil
 
@@ -177,7 +177,7 @@ struct RoundTests {
     var home = try Household("closed")
     var ben = try home.join("Ben")
     let closing = CloseZone(zone: home.zone, reason: .unshared)
-    try home.ana.state.write(.closeZone(closing), device: home.ana.keys, now: 900)
+    try home.ana.state.write(.closeZone(closing), now: 900)
     _ = try home.ana.round(&home.shelf)
     ben.written = [[1]]
     let report = try ben.sync(&home.shelf)
@@ -199,6 +199,6 @@ struct RoundTests {
     home.ana.written = [[6]]
     _ = try home.ana.round(&home.shelf, now: 2_000_001)
     #expect(home.shelf.deletes.count == 3)
-    #expect(home.shelf.list(home.keys.prefix(home.zone) + "/h/").count == 4)
+    #expect(home.shelf.list(try home.current.prefix(home.zone) + "/h/").count == 4)
   }
 }

@@ -84,9 +84,14 @@ struct CrashTests {
 
   @Test("is run again after joining stopped at any request", arguments: Fault.Moment.allCases)
   func join(moment: Fault.Moment) async throws {
-    let place = try Place()
-    let (ana, _) = try await household(place)
-    for step in 0..<60 {
+    for step in 0..<80 {
+      // A household of its own each time: one that grows takes more requests to join.
+      let place = try Place()
+      let ana = place.home("ana")
+      try place.run("a.db", budgetSchema)
+      try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+      try await ana.attach(place.path("a.db"), zone: "Budget")
+      _ = try await ana.share(place.path("a.db"), household: "Smith")
       let invite = try await ana.invite(household: "Smith")
       let fault = Fault()
       let carl = place.home("carl\(step)", fault)

@@ -45,6 +45,9 @@ struct MainJobTests {
     let place = try Place()
     let (ana, ben) = try await household(place)
     try await settle(place, ana, ben)
+    // The epoch that an admission ended is looked through for an hour.
+    place.clock.advance(2 * 3_600_000)
+    try await settle(place, ana, ben)
     for (home, file) in [(ana, "a.db"), (ben, "b.db")] {
       let report = try await home.sync(place.path(file))
       #expect(report.requests.put == 0 && report.requests.delete == 0 && report.requests.get == 0)
@@ -165,6 +168,28 @@ struct MainJobTests {
     #expect(try place.rows("a.db", budgetDump) == place.rows("p.db", budgetDump))
     #expect(try await phone.counts(place.path("p.db")).household == "Smith")
     #expect(try await phone.counts(place.path("p.db")).digest == (try await laptop.counts(place.path("a.db")).digest))
+  }
+
+  @Test("two zones of one name, made by devices that had not met: one of the two is told")
+  func twinZones() async throws {
+    let place = try Place()
+    let laptop = place.home("laptop")
+    let phone = place.home("phone")
+    try await laptop.initialize(name: "Ana", device: "laptop", store: place.store)
+    let invite = try await laptop.addDevice()
+    _ = try await phone.join(link: invite.link, options: JoinOptions(device: "phone")) { _ in true }
+    _ = try await laptop.sync()
+    _ = try await phone.sync()
+    for database in ["a.db", "p.db"] { try place.run(database, budgetSchema) }
+    try await laptop.attach(place.path("a.db"), zone: "Budget")
+    try await phone.attach(place.path("p.db"), zone: "Budget")
+    _ = try await laptop.sync(place.path("a.db"))
+    _ = try await phone.sync(place.path("p.db"))
+    let told = [
+      try await laptop.sync(place.path("a.db")).warnings.map(\.code),
+      try await phone.sync(place.path("p.db")).warnings.map(\.code),
+    ]
+    #expect(told.sorted { $0.count < $1.count } == [[], ["zone-twice"]])
   }
 
   @Test("a restored backup of the file goes on under a new incarnation: nothing forks, nothing is lost")

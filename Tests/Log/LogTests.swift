@@ -28,7 +28,7 @@ struct World {
     let id = author.id
     let key = author.publicKeys.signing
     return LogReader(
-      household: keys.household, epoch: keys.epoch, zone: zone, keys: keys, author: { $0 == id ? key : nil },
+      household: keys.household, zone: zone, keys: keys, author: { $0 == id ? key : nil },
       knowsRoster: { _ in true })
   }
 
@@ -47,7 +47,8 @@ struct World {
   func read(_ belief: inout Belief) throws -> [LogGroup] {
     var out: [LogGroup] = []
     for name in reader.newHeads(among: store.keys.sorted(), belief: belief, own: nil) {
-      guard let bytes = store[name], var pursuit = try reader.pursue(head: name, bytes: bytes, belief: belief, own: nil)
+      guard let bytes = store[name],
+        case .more(var pursuit) = try reader.pursue(head: name, bytes: bytes, belief: belief, own: nil)
       else { continue }
       while case let wanted = pursuit.wantedSegments(limit: 2), !wanted.isEmpty {
         for segment in wanted {
@@ -186,7 +187,7 @@ struct LogTests {
     var world = World()
     let head = try world.write([[1]])[0]
     let reader = LogReader(
-      household: world.keys.household, epoch: world.keys.epoch, zone: world.zone, keys: world.keys,
+      household: world.keys.household, zone: world.zone, keys: world.keys,
       author: { _ in nil },
       knowsRoster: { _ in true })
     #expect(throws: Finding.unknownAuthor(device: world.author.id, object: head.name)) {
@@ -238,7 +239,7 @@ struct LogTests {
     var belief = Belief()
     #expect(throws: Finding.missing(object: lost, origin: world.origin)) { _ = try world.read(&belief) }
     #expect(belief.authors[world.origin]?.mark?.sequence == 2)
-    #expect(belief.authors[world.origin]?.counter == 0)
+    #expect(belief.authors[world.origin]?.places[world.keys.epoch]?.counter == 0)
     world.store = complete
     #expect(try world.read(&belief).count == 2)
     #expect(belief.authors[world.origin]?.mark?.sequence == 6)

@@ -12,6 +12,8 @@ enum AppOperation: CaseIterable {
 /// its target goes.
 struct App {
   let connection: Connection
+  /// What its version calls things.
+  let view: AppView
   /// Who inserts, for values that tell their origin.
   let device: Int
   let operations: [AppOperation]
@@ -61,6 +63,7 @@ struct App {
   ) throws -> Bool {
     let index = random.below(AppSchema.tables.count)
     let table = AppSchema.tables[index]
+    guard let name = view.tables[index]?.name else { return false }
     switch operation {
     case .insert:
       return try insert(index, verb: "INSERT", &random, &serial)
@@ -70,43 +73,43 @@ struct App {
     case .update, .edits:
       for _ in 0..<(operation == .update ? 1 : 3) {
         guard let row = try someRow(index, &random) else { return false }
-        let columns = plainColumns(table).filter { _ in random.chance(50) }
+        let columns = plainColumns(index).filter { _ in random.chance(50) }
         guard !columns.isEmpty else { continue }
-        let sets = columns.map { "\(table.columns[$0].name) = ?" }.joined(separator: ", ")
+        let sets = columns.map { "\(local(index, $0)) = ?" }.joined(separator: ", ")
         let values = columns.map { value(index, $0, &random) }
-        try run("UPDATE \(table.name) SET \(sets) WHERE \(keyIs(table))", values + key(table, row))
+        try run("UPDATE \(name) SET \(sets) WHERE \(keyIs(index))", values + key(table, row))
       }
       return true
     case .touch:
       guard let row = try someRow(index, &random) else { return false }
       try run(
-        "UPDATE \(table.name) SET uid = uid WHERE \(keyIs(table))", key(table, row))
+        "UPDATE \(name) SET uid = uid WHERE \(keyIs(index))", key(table, row))
       return true
     case .rewrite:
       // A whole table in one statement.
-      guard let column = random.pick(plainColumns(table)) else { return false }
-      try run("UPDATE \(table.name) SET \(table.columns[column].name) = ?", [value(index, column, &random)])
+      guard let column = random.pick(plainColumns(index)) else { return false }
+      try run("UPDATE \(name) SET \(local(index, column)) = ?", [value(index, column, &random)])
       return true
     case .delete:
       guard let row = try someRow(index, &random) else { return false }
-      try run("DELETE FROM \(table.name) WHERE \(keyIs(table))", key(table, row))
+      try run("DELETE FROM \(name) WHERE \(keyIs(index))", key(table, row))
       return true
     case .reinsert:
       guard var row = try someRow(index, &random) else { return false }
-      try run("DELETE FROM \(table.name) WHERE \(keyIs(table))", key(table, row))
+      try run("DELETE FROM \(name) WHERE \(keyIs(index))", key(table, row))
       serial += 1
       row[table.uid] = uid(serial)
       if random.chance(50) {
-        for column in plainColumns(table) { row[column] = value(index, column, &random) }
+        for column in plainColumns(index) { row[column] = value(index, column, &random) }
       }
-      try run("INSERT INTO \(table.name) VALUES (\(marksFor(row.count)))", row)
+      try put("INSERT", index, row)
       marks[.reinserts] += 1
       return true
     case .moveKey:
       guard let row = try someRow(index, &random) else { return false }
       guard let moved = try newKey(index, row, &random) else { return false }
-      let sets = table.key.map { "\(table.columns[$0].name) = ?" }.joined(separator: ", ")
-      try run("UPDATE \(table.name) SET \(sets) WHERE \(keyIs(table))", moved + key(table, row))
+      let sets = table.key.map { "\(local(index, $0)) = ?" }.joined(separator: ", ")
+      try run("UPDATE \(name) SET \(sets) WHERE \(keyIs(index))", moved + key(table, row))
       if index == AppSchema.entry {
         try run("UPDATE zebrafinNote SET about = ? WHERE about = ?", moved + key(table, row))
       }
@@ -117,7 +120,7 @@ struct App {
       guard let column = random.pick(columns), let row = try someRow(index, &random) else { return false }
       guard let target = try reference(table.columns[column], &random) else { return false }
       try run(
-        "UPDATE \(table.name) SET \(table.columns[column].name) = ? WHERE \(keyIs(table))", [target] + key(table, row))
+        "UPDATE \(name) SET \(local(index, column)) = ? WHERE \(keyIs(index))", [target] + key(table, row))
       return true
     }
   }
@@ -138,19 +141,31 @@ struct App {
         row.append(value(index, column, &random))
       }
     }
-    try run("\(verb) INTO \(table.name) VALUES (\(marksFor(row.count)))", row)
+    try put(verb, index, row)
     return true
   }
 
+  private func put(_ verb: String, _ index: Int, _ row: [SQLiteValue]) throws {
+    let columns = row.indices.filter { view.has(index, $0) }
+    let names = columns.map { local(index, $0) }.joined(separator: ", ")
+    try run(
+      "\(verb) INTO \(view.tables[index]?.name ?? "") (\(names)) VALUES (\(marksFor(columns.count)))",
+      columns.map { row[$0] })
+  }
+
+  /// What the app's version calls a column.
+  private func local(_ table: Int, _ column: Int) -> String { view.tables[table]?.columns[column] ?? "" }
+
   /// Columns that hold neither key, nor uid, nor reference.
-  private func plainColumns(_ table: AppSchema.Table) -> [Int] {
-    table.columns.indices.filter {
-      !table.key.contains($0) && $0 != table.uid && table.columns[$0].reference == nil
+  private func plainColumns(_ index: Int) -> [Int] {
+    let table = AppSchema.tables[index]
+    return table.columns.indices.filter {
+      view.has(index, $0) && !table.key.contains($0) && $0 != table.uid && table.columns[$0].reference == nil
     }
   }
 
-  private func keyIs(_ table: AppSchema.Table) -> String {
-    table.key.map { "\(table.columns[$0].name) = ?" }.joined(separator: " AND ")
+  private func keyIs(_ index: Int) -> String {
+    AppSchema.tables[index].key.map { "\(local(index, $0)) = ?" }.joined(separator: " AND ")
   }
 
   private func key(_ table: AppSchema.Table, _ row: [SQLiteValue]) -> [SQLiteValue] { table.key.map { row[$0] } }
@@ -159,12 +174,15 @@ struct App {
 
   private func someRow(_ index: Int, _ random: inout Stream) throws -> [SQLiteValue]? {
     let table = AppSchema.tables[index]
-    let count = try connection.integer("SELECT count(*) FROM \(table.name)") ?? 0
+    guard let found = view.tables[index] else { return nil }
+    let count = try connection.integer("SELECT count(*) FROM \(found.name)") ?? 0
     guard count > 0 else { return nil }
     // The first rows more often than the rest: devices meet there.
     let at = random.chance(60) ? random.below(min(Int(count), 3)) : random.below(Int(count))
-    let order = table.key.map { table.columns[$0].name }.joined(separator: ", ")
-    return try connection.first("SELECT * FROM \(table.name) ORDER BY \(order) LIMIT 1 OFFSET ?", [.integer(Int64(at))])
+    let order = table.key.map { local(index, $0) }.joined(separator: ", ")
+    let names = found.columns.map { $0 ?? "NULL" }.joined(separator: ", ")
+    return try connection.first(
+      "SELECT \(names) FROM \(found.name) ORDER BY \(order) LIMIT 1 OFFSET ?", [.integer(Int64(at))])
   }
 
   /// Nil where something is required and there is nothing to refer to.
@@ -199,7 +217,7 @@ struct App {
   private func value(_ index: Int, _ column: Int, _ random: inout Stream) -> SQLiteValue {
     let few = random.below(6)
     switch (index, AppSchema.tables[index].columns[column].name) {
-    case (_, "balance"), (_, "weight"), (_, "folded"):
+    case (_, "balance"), (_, "weight"), (_, "folded"), (_, "mood"):
       return random.chance(10) ? .null : .integer(random.chance(5) ? Int64.min : Int64(few))
     case (_, "amount"):
       return random.chance(10) ? .null : .real(random.chance(5) ? -0.0 : Double(few) / 4)

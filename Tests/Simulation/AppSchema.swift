@@ -17,15 +17,25 @@ enum AppSchema {
   }
 
   struct Column {
+    /// The first name, which it has between devices.
     let name: String
+    /// What later versions of the app call it.
+    var laterName: String?
     var reference: Reference?
     var isRequired = false
     /// Stays on the device.
     var isLocal = false
+    /// What a row without a value for it shows.
+    var defaultValue: SQLiteValue = .null
   }
 
   struct Table {
+    /// The first name, which it has between devices.
     let name: String
+    /// What later versions of the app call it.
+    var laterName: String?
+    /// Whether only later versions of the app have it.
+    var isLater = false
     let columns: [Column]
     /// Indexes of the key's columns.
     let key: [Int]
@@ -43,6 +53,7 @@ enum AppSchema {
   static let tag = 3
   static let link = 4
   static let note = 5
+  static let extra = 6
 
   /// Parents before children.
   static let tables: [Table] = [
@@ -51,23 +62,26 @@ enum AppSchema {
       columns: [
         Column(name: "id"), Column(name: "uid"), Column(name: "name"), Column(name: "balance"),
         Column(name: "parent", reference: Reference(table: account)), Column(name: "folded", isLocal: true),
+        Column(name: "mood", defaultValue: .integer(7)),
       ],
       key: [0], keyIsLocal: true, uid: 1, unique: []),
     Table(
       name: "zebrafinCategory",
-      columns: [Column(name: "code"), Column(name: "uid"), Column(name: "title"), Column(name: "colour")],
+      columns: [
+        Column(name: "code"), Column(name: "uid"), Column(name: "title", laterName: "caption"), Column(name: "colour"),
+      ],
       key: [0], keyIsLocal: false, uid: 1, unique: [[0]]),
     Table(
       name: "zebrafinEntry",
       columns: [
         Column(name: "id"), Column(name: "uid"),
-        Column(name: "account", reference: Reference(table: account), isRequired: true),
+        Column(name: "account", laterName: "owner", reference: Reference(table: account), isRequired: true),
         Column(name: "category", reference: Reference(table: category)), Column(name: "memo"),
         Column(name: "amount"), Column(name: "receipt"),
       ],
       key: [0], keyIsLocal: true, uid: 1, unique: []),
     Table(
-      name: "zebrafinTag",
+      name: "zebrafinTag", laterName: "zebrafinLabel",
       columns: [Column(name: "id"), Column(name: "uid"), Column(name: "label"), Column(name: "shade")],
       key: [0], keyIsLocal: true, uid: 1, unique: [[2]]),
     Table(
@@ -83,6 +97,13 @@ enum AppSchema {
       columns: [
         Column(name: "id"), Column(name: "uid"),
         Column(name: "about", reference: Reference(table: entry, none: .integer(0))), Column(name: "body"),
+      ],
+      key: [0], keyIsLocal: true, uid: 1, unique: []),
+    Table(
+      name: "zebrafinExtra", isLater: true,
+      columns: [
+        Column(name: "id"), Column(name: "uid"), Column(name: "entry", reference: Reference(table: entry)),
+        Column(name: "body"),
       ],
       key: [0], keyIsLocal: true, uid: 1, unique: []),
   ]
@@ -106,6 +127,45 @@ enum AppSchema {
     CREATE TABLE zebrafinNote(id INTEGER PRIMARY KEY, uid TEXT NOT NULL, about INTEGER, body TEXT);
     CREATE TABLE zebrafinLocal(id INTEGER PRIMARY KEY, secret TEXT);
     """
+
+  /// What the app's later versions do to the schema, one after the other.
+  enum Migration: CaseIterable {
+    case add, fill, renameColumn, drop, create, renameTable, rebuild, renameReference, addAgain
+
+    var sql: String {
+      switch self {
+      case .add: "ALTER TABLE zebrafinAccount ADD COLUMN mood INTEGER DEFAULT 7"
+      case .fill: "UPDATE zebrafinAccount SET mood = 3 WHERE balance IS NULL"
+      case .renameColumn: "ALTER TABLE zebrafinCategory RENAME COLUMN title TO caption"
+      case .drop: "ALTER TABLE zebrafinEntry DROP COLUMN receipt"
+      case .create:
+        """
+        CREATE TABLE zebrafinExtra(
+          id INTEGER PRIMARY KEY, uid TEXT NOT NULL,
+          entry INTEGER REFERENCES zebrafinEntry(id) ON UPDATE CASCADE ON DELETE SET NULL, body TEXT)
+        """
+      case .renameTable: "ALTER TABLE zebrafinTag RENAME TO zebrafinLabel"
+      case .rebuild:
+        """
+        CREATE TABLE zebrafinNew(id INTEGER PRIMARY KEY, body TEXT, about INTEGER, uid TEXT NOT NULL);
+        INSERT INTO zebrafinNew SELECT id, body, about, uid FROM zebrafinNote;
+        DROP TABLE zebrafinNote;
+        ALTER TABLE zebrafinNew RENAME TO zebrafinNote
+        """
+      case .renameReference: "ALTER TABLE zebrafinEntry RENAME COLUMN account TO owner"
+      case .addAgain: "ALTER TABLE zebrafinEntry ADD COLUMN receipt BLOB"
+      }
+    }
+
+    /// What must have gone before.
+    var needs: Migration? {
+      switch self {
+      case .fill: .add
+      case .addAgain: .drop
+      case .add, .renameColumn, .drop, .create, .renameTable, .rebuild, .renameReference: nil
+      }
+    }
+  }
 
   static let rules = Rules(tables: [
     "zebrafinAccount": TableRules(localColumns: ["folded"]),

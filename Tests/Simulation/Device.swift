@@ -11,6 +11,8 @@ final class Device {
   let index: Int
   let keys: DeviceKeys
   let chain: CertificateChain
+  /// What it opens epochs with.
+  var secrets: HouseholdSecrets
   let clock: VirtualClock
   /// How much its clock is ahead of the true time, in milliseconds, and how fast it runs.
   var offset: Int64 = 0
@@ -28,6 +30,8 @@ final class Device {
   /// Numbers the app's inserts.
   var serial = 0
   var baseline = Baseline()
+  /// Columns whose values once went with the column: table and column.
+  var lost: Set<[Int]> = []
 
   /// The round that is under way, and the effect that comes next. Lost in a crash.
   var round: SyncRound?
@@ -40,8 +44,7 @@ final class Device {
   struct Progress {
     var clock: UInt64 = 0
     var sequence: UInt64 = 0
-    var counter: UInt64 = 0
-    var accepted: [Origin: (sequence: UInt64, counter: UInt64)] = [:]
+    var accepted: [Origin: UInt64] = [:]
     /// The last row of the outbox that was looked at.
     var outbox: Int64 = 0
   }
@@ -49,6 +52,7 @@ final class Device {
   init(index: Int, keys: DeviceKeys, chain: CertificateChain, clock: VirtualClock, names: Stream) {
     self.index = index
     self.keys = keys
+    secrets = HouseholdSecrets(device: keys)
     self.chain = chain
     self.clock = clock
     self.names = names

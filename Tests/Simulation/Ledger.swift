@@ -6,7 +6,10 @@ import LatchkeyLog
 /// Everything that was ever sealed or put, with the keys to read it: what an adversary who keeps all bytes would have, and
 /// what only the devices can read of it.
 struct Ledger {
-  let keys: EpochKeys
+  /// Of every epoch that some device knows, by the prefix of each zone.
+  private var keys: [String: EpochKeys] = [:]
+  private var known: Set<EpochID> = []
+  private let zones: [ZoneID]
   private var contents: [ObjectName: [UInt8]] = [:]
   private var hashes: [Position: EntryHash] = [:]
 
@@ -16,7 +19,16 @@ struct Ledger {
     let sequence: UInt64
   }
 
-  init(keys: EpochKeys) { self.keys = keys }
+  init(keys: EpochKeys, zone: ZoneID) {
+    zones = [.roster, zone]
+    learn([keys])
+  }
+
+  mutating func learn(_ epochs: [EpochKeys]) {
+    for epoch in epochs where known.insert(epoch.epoch).inserted {
+      for zone in zones { keys[epoch.prefix(zone)] = epoch }
+    }
+  }
 
   /// An object leaves a device, whether or not it arrives.
   mutating func put(_ name: ObjectName, _ bytes: [UInt8]) throws {
@@ -27,20 +39,22 @@ struct Ledger {
   /// A device has sealed an object of a row zone and will send it.
   ///
   /// - Returns: its entries that are new, in order.
-  mutating func sealed(_ below: ObjectName, zone: ZoneID, _ bytes: [UInt8]) throws -> [StoredEntry] {
-    let name = keys.objectName(zone: zone, below)
+  mutating func sealed(_ name: ObjectName, zone: ZoneID, _ bytes: [UInt8]) throws -> [StoredEntry] {
     if contents[name] != nil {
       try remember(name, bytes)
       return []
     }
     try remember(name, bytes)
-    return try entries(below, zone: zone, bytes)
+    return try entries(name, zone: zone, bytes)
   }
 
   /// The entries in an object of a log that have not been seen, in order.
   ///
   /// - Throws: ``Violation`` if a position holds another entry than before.
-  mutating func entries(_ below: ObjectName, zone: ZoneID, _ bytes: [UInt8]) throws -> [StoredEntry] {
+  mutating func entries(_ name: ObjectName, zone: ZoneID, _ bytes: [UInt8]) throws -> [StoredEntry] {
+    guard let keys = keys[String(name.text.prefix(32))], let below = ObjectName(String(name.text.dropFirst(33))) else {
+      return []
+    }
     let found: [StoredEntry]
     if HeadName(below) != nil {
       let place = keys.place(.head, zone: zone, name: below)
@@ -48,6 +62,12 @@ struct Ledger {
     } else if below.text.hasPrefix("l/") {
       let place = keys.place(.segment, zone: zone, name: below)
       found = try SegmentContent(decoding: Envelope.open(bytes, at: place, key: keys.zoneKey(zone))).entries
+    } else if below.text.hasPrefix("r/") {
+      let place = keys.place(.rosterCopy, zone: zone, name: below)
+      found = try RosterCopy(decoding: Envelope.open(bytes, at: place, key: keys.zoneKey(zone))).entries
+    } else if below.text.hasPrefix("n/") {
+      let place = keys.place(.next, zone: zone, name: below)
+      found = [try StoredEntry(decoding: Envelope.open(bytes, at: place, key: keys.zoneKey(zone)))]
     } else {
       return []
     }

@@ -34,6 +34,9 @@ enum Mark: Int, CaseIterable {
   case absentObjects
   case clockJumps
   case partialPasses
+  case migrations
+  case versionsApart
+  case filledIn
   case emptyRounds
 }
 

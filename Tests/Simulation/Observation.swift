@@ -13,7 +13,7 @@ extension World {
   /// - Parameter before: what the tables said before the transaction.
   func observe(_ device: Device, before: Snapshot, _ reply: DatabaseReply, _ performer: DatabasePerformer) throws {
     let connection = try database(of: device)
-    try readOutbox(device, connection)
+    try readOutbox(device, connection, performer)
     try checkProgress(device, performer)
     if case .sealed(_, _, more: true) = reply {
       marks[.partialPasses] += 1
@@ -43,12 +43,13 @@ extension World {
     try hasEmptyLogs(connection) && connection.integer("SELECT count(*) FROM lk_table WHERE scan IS NOT NULL") == 0
   }
 
-  private func readOutbox(_ device: Device, _ connection: Connection) throws {
+  private func readOutbox(_ device: Device, _ connection: Connection, _ performer: DatabasePerformer) throws {
+    guard let log = try performer.ownLog(), let keys = performer.household.keys(of: log.epoch) else { return }
     for row in try connection.rows("SELECT name, bytes FROM lk_outbox ORDER BY id") {
       guard let name = row[0].string.flatMap(ObjectName.init), let bytes = row[1].bytes else {
         throw Violation(.defect, "an outbox row without name or bytes")
       }
-      for entry in try ledger.sealed(name, zone: zone, bytes) {
+      for entry in try ledger.sealed(keys.objectName(zone: zone, name), zone: zone, bytes) {
         let body = try EntryBody(decoding: entry.body)
         let stamp = Stamp(hlc: HLC(rawValue: body.group.hlc), origin: body.origin, tie: body.group.tie)
         let payload = try Payload.decode(
@@ -69,18 +70,17 @@ extension World {
     guard clock >= device.seen.clock else { throw Violation(.monotony, "\(device.name): the clock fell") }
     device.seen.clock = clock
     if let log = try performer.ownLog() {
-      guard log.lastSequence >= device.seen.sequence, log.counter >= device.seen.counter else {
+      guard log.lastSequence >= device.seen.sequence else {
         throw Violation(.monotony, "\(device.name): its own log fell")
       }
       device.seen.sequence = log.lastSequence
-      device.seen.counter = log.counter
     }
     for (origin, author) in try performer.belief().authors {
       let sequence = author.mark?.sequence ?? 0
-      if let known = device.seen.accepted[origin], sequence < known.sequence || author.counter < known.counter {
+      if let known = device.seen.accepted[origin], sequence < known {
         throw Violation(.monotony, "\(device.name): what was accepted of \(origin) fell")
       }
-      device.seen.accepted[origin] = (sequence, author.counter)
+      device.seen.accepted[origin] = sequence
     }
   }
 
@@ -91,7 +91,7 @@ extension World {
     for (index, table) in AppSchema.tables.enumerated() where table.keyIsLocal {
       for row in snapshot.tables[index] ?? [] {
         guard let record = row.record, case .plain(let hint)? = oracle.records[record]?.cells[table.key[0]]?.field,
-          hint != row.values[table.key[0]]
+          hint != row[table.key[0]]
         else { continue }
         marks[.keyCollisions] += 1
       }

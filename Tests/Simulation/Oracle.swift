@@ -36,7 +36,7 @@ struct Publication {
   var born = false
   var deleted = false
   /// By column index.
-  var cells: [Int: Field] = [:]
+  var cells: [Int: (stamp: Stamp, field: Field)] = [:]
 
   /// - Throws: ``Violation`` for registers that the app's work cannot lead to.
   init(_ change: RecordChange, own stamp: Stamp) throws {
@@ -45,7 +45,11 @@ struct Publication {
     }
     (origin, self.stamp, self.table, record) = (stamp.origin, stamp, table, change.record)
     for entry in change.state.registers {
-      guard entry.stamp == stamp else { throw Violation(.capture, "a stamp that is not the group's own") }
+      // What a migration wrote into its new column counts from the insert of its row.
+      let isFilledIn = entry.stamp.isFilledIn && entry.stamp.origin == stamp.origin && entry.stamp < stamp
+      guard entry.stamp == stamp || isFilledIn else {
+        throw Violation(.capture, "a stamp that is not the group's own")
+      }
       switch (entry.register, entry.value) {
       case (.born, _): born = true
       case (.tombstone, _): deleted = true
@@ -53,7 +57,7 @@ struct Publication {
         guard let column = AppSchema.tables[table].columns.firstIndex(where: { $0.name == name }),
           !AppSchema.tables[table].columns[column].isLocal
         else { throw Violation(.capture, "\(change.table).\(name) was published") }
-        cells[column] = try Field(value)
+        cells[column] = (entry.stamp, try Field(value))
       case (.home, _), (.alias, _), (.lend, _), (.hide, _), (.additive, _), (.unknown, _), (.cell, _):
         throw Violation(.capture, "an unexpected register \(entry.register)")
       }
@@ -64,7 +68,9 @@ struct Publication {
 extension Publication: CustomStringConvertible {
   var description: String {
     let columns = AppSchema.tables[table].columns
-    let fields = cells.sorted { $0.key < $1.key }.map { "\(columns[$0.key].name)=\($0.value)" }
+    let fields = cells.sorted { $0.key < $1.key }.map {
+      "\(columns[$0.key].name)=\($0.value.field)\($0.value.stamp == stamp ? "" : " filled in")"
+    }
     let kind = born ? "insert" : deleted ? "delete" : "edit"
     return "\(kind) \(AppSchema.tables[table].name) \(record.short) at \(stamp) \(fields.joined(separator: " "))"
   }
@@ -99,7 +105,8 @@ struct Oracle {
       }
       record.tombstone = max(record.tombstone ?? stamp, stamp)
     }
-    for (column, field) in publication.cells {
+    for (column, (stamp, field)) in publication.cells {
+      if stamp.isFilledIn { marks[.filledIn] += 1 }
       if let other = record.cells[column] {
         if other.stamp.origin != stamp.origin { marks[.conflicts] += 1 }
         if other.stamp.hlc == stamp.hlc, other.stamp.origin != stamp.origin { marks[.equalClocks] += 1 }
@@ -115,8 +122,8 @@ struct Oracle {
   ///
   /// A row is hidden if a row that it requires is hidden, or if an older row (by newest insert, then by name) has its
   /// unique key; a reference that need not be is shown as NULL while its target is hidden.
-  func shown() -> [RecordName: (table: Int, fields: [Field])] {
-    var out: [RecordName: (table: Int, fields: [Field])] = [:]
+  func shown() -> [RecordName: (table: Int, fields: [Field?])] {
+    var out: [RecordName: (table: Int, fields: [Field?])] = [:]
     for (index, table) in AppSchema.tables.enumerated() {
       var candidates = records.filter { $0.value.table == index && $0.value.isLive }.map { ($0.key, $0.value) }
       candidates.sort { a, b in
@@ -128,10 +135,11 @@ struct Oracle {
       candidates: for (name, record) in candidates {
         // What was written before the newest insert or delete is void.
         let floor = max(record.born?.hlc ?? .zero, record.tombstone?.hlc ?? .zero)
-        var fields: [Field] = []
+        // Nil where nobody has written: what is shown there is the schema's affair.
+        var fields: [Field?] = []
         for (column, declared) in table.columns.enumerated() {
           let cell = record.cells[column]
-          var field = cell.map { $0.stamp.hlc >= floor ? $0.field : .plain(.null) } ?? .plain(.null)
+          var field = cell.flatMap { $0.stamp.hlc >= floor ? $0.field : nil }
           if case .record(let target) = field, let reference = declared.reference {
             let isShown = reference.table == index ? inTable.contains(target) : out[target] != nil
             if !isShown {
@@ -141,7 +149,7 @@ struct Oracle {
           }
           fields.append(field)
         }
-        let uniques = table.unique.map { $0.map { fields[$0] } }
+        let uniques = table.unique.map { $0.map { fields[$0] ?? .plain(.null) } }
         let blocked = uniques.enumerated().contains { at, key in
           !key.contains(.plain(.null)) && taken[at].contains(key)
         }
@@ -157,29 +165,35 @@ struct Oracle {
 /// What one device's tables showed when Latchkey last looked, by record: whatever differs since is the app's work, and
 /// exactly that must be published.
 struct Baseline {
-  private var rows: [RecordName: (table: Int, fields: [Field])] = [:]
+  /// A field is nil if the file does not have the column, or only since Latchkey last looked.
+  private var rows: [RecordName: (table: Int, fields: [Field?])] = [:]
+  private var view: AppView?
 
   /// Nothing shown.
-  init() {}
+  init(view: AppView? = nil) { self.view = view }
 
   /// - Throws: ``Violation`` where a row has no record, or refers to a row that is not there.
   init(_ snapshot: Snapshot) throws {
+    view = snapshot.view
     var keys: [[SQLiteValue: RecordName]] = []
     for (index, table) in AppSchema.tables.enumerated() {
       var known: [SQLiteValue: RecordName] = [:]
       for row in snapshot.tables[index] ?? [] where table.key.count == 1 {
-        known[row.values[table.key[0]]] = row.record
+        known[row[table.key[0]]] = row.record
       }
       keys.append(known)
     }
     for (index, table) in AppSchema.tables.enumerated() {
       for row in snapshot.tables[index] ?? [] {
         guard let record = row.record else {
-          throw Violation(.capture, "\(table.name) \(show(row.values[table.uid])) has no record after a pass")
+          throw Violation(.capture, "\(table.name) \(show(row[table.uid])) has no record after a pass")
         }
-        var fields: [Field] = []
+        var fields: [Field?] = []
         for (column, declared) in table.columns.enumerated() {
-          let value = row.values[column]
+          guard let value = row.values[column] else {
+            fields.append(nil)
+            continue
+          }
           guard let reference = declared.reference, !value.isNull, value != reference.none else {
             fields.append(.plain(value))
             continue
@@ -208,15 +222,16 @@ struct Baseline {
       return
     }
     if publication.born {
-      var fields = [Field](repeating: .plain(.null), count: table.columns.count)
-      for (column, field) in publication.cells { fields[column] = field }
+      var fields = [Field?](repeating: .plain(.null), count: table.columns.count)
+      for column in fields.indices where view?.has(publication.table, column) == false { fields[column] = nil }
+      for (column, cell) in publication.cells { fields[column] = cell.field }
       rows[publication.record] = (publication.table, fields)
       return
     }
     guard var row = rows[publication.record] else {
       throw Violation(.capture, "an edit of a row of \(table.name) that was not shown")
     }
-    for (column, field) in publication.cells.sorted(by: { $0.key < $1.key }) {
+    for (column, field) in publication.cells.map({ ($0.key, $0.value.field) }).sorted(by: { $0.0 < $1.0 }) {
       if row.fields[column] == field {
         throw Violation(.capture, "\(table.name).\(table.columns[column].name) was published, and nobody changed it")
       }
@@ -231,18 +246,18 @@ struct Baseline {
     var keys: [[SQLiteValue: RecordName]] = []
     for (index, table) in AppSchema.tables.enumerated() {
       var known: [SQLiteValue: RecordName] = [:]
-      for row in after.tables[index] ?? [] where table.key.count == 1 { known[row.values[table.key[0]]] = row.record }
+      for row in after.tables[index] ?? [] where table.key.count == 1 { known[row[table.key[0]]] = row.record }
       keys.append(known)
     }
     for (index, table) in AppSchema.tables.enumerated() {
       var former: [SQLiteValue: Snapshot.Row] = [:]
-      for row in before.tables[index] ?? [] { former[row.values[table.uid]] = row }
+      for row in before.tables[index] ?? [] { former[row[table.uid]] = row }
       for row in after.tables[index] ?? [] {
-        let old = former.removeValue(forKey: row.values[table.uid])
+        let old = former.removeValue(forKey: row[table.uid])
         guard let record = row.record, old?.values != row.values else { continue }
-        var fields = rows[record]?.fields ?? [Field](repeating: .plain(.null), count: table.columns.count)
+        var fields = rows[record]?.fields ?? [Field?](repeating: nil, count: table.columns.count)
         for (column, declared) in table.columns.enumerated() where old?.values[column] != row.values[column] {
-          let value = row.values[column]
+          guard let value = row.values[column] else { continue }
           fields[column] = .plain(value)
           if let reference = declared.reference, !value.isNull, let target = keys[reference.table][value] {
             fields[column] = .record(target)
@@ -254,8 +269,24 @@ struct Baseline {
     }
   }
 
+  /// What the app's next version does to the rows: columns go, and what stands in new ones is not looked at before
+  /// Latchkey has.
+  mutating func migrate(to view: AppView) {
+    let former = self.view
+    self.view = view
+    rows = rows.mapValues { table, fields in
+      (
+        table,
+        fields.enumerated().map { column, field in
+          view.has(table, column) && former?.has(table, column) != false ? field : nil
+        }
+      )
+    }
+  }
+
   /// What is shown of another device's row is compared by record.
-  func difference(from shown: [RecordName: (table: Int, fields: [Field])]) -> String? {
+  /// - Parameter lost: columns whose values went with the column, once: they may be as nobody has written them.
+  func difference(from shown: [RecordName: (table: Int, fields: [Field?])], lost: Set<[Int]>) -> String? {
     for (record, row) in rows.sorted(by: { $0.key < $1.key }) {
       let table = AppSchema.tables[row.table]
       guard let wanted = shown[record] else {
@@ -263,33 +294,39 @@ struct Baseline {
       }
       for (column, declared) in table.columns.enumerated() {
         if declared.isLocal || (table.keyIsLocal && table.key.contains(column)) { continue }
-        if row.fields[column] != wanted.fields[column] {
-          return "\(table.name).\(declared.name) of \(words(row.fields)) should be \(words([wanted.fields[column]]))"
-        }
+        let unwritten = Field.plain(declared.defaultValue)
+        guard let field = row.fields[column], field != wanted.fields[column] ?? unwritten else { continue }
+        if lost.contains([row.table, column]), field == unwritten { continue }
+        return "\(table.name).\(declared.name) of \(words(row.fields)) should be \(words([wanted.fields[column]]))"
       }
     }
-    for (record, row) in shown.sorted(by: { $0.key < $1.key }) where rows[record] == nil {
+    for (record, row) in shown.sorted(by: { $0.key < $1.key })
+    where rows[record] == nil && view?.tables[row.table] != nil {
       return "\(AppSchema.tables[row.table].name) \(words(row.fields)) is not shown"
     }
     return nil
   }
 
-  private func words(_ fields: [Field]) -> String {
-    fields.map(\.description).joined(separator: "|")
+  private func words(_ fields: [Field?]) -> String {
+    fields.map { $0?.description ?? "-" }.joined(separator: "|")
   }
 
   /// What the rows say, in the form in which a snapshot says it. A reference to what is gone says nothing.
   func meaning() -> Meaning {
     var out = Meaning()
+    for table in AppSchema.tables.indices where view.map({ $0.tables[table] == nil }) ?? false {
+      out.leaveOut(table: table)
+    }
     for row in rows.values {
       let table = AppSchema.tables[row.table]
       guard case .plain(let uid) = row.fields[table.uid] else { continue }
-      var fields: [SQLiteValue] = []
+      var fields: [SQLiteValue?] = []
       for (column, declared) in table.columns.enumerated() {
         if declared.isLocal || (table.keyIsLocal && table.key.contains(column)) { continue }
         switch row.fields[column] {
-        case .plain(let value): fields.append(value)
-        case .record(let name):
+        case nil: fields.append(nil)
+        case .plain(let value)?: fields.append(value)
+        case .record(let name)?:
           guard let target = rows[name], case .plain(let value) = target.fields[AppSchema.tables[target.table].uid]
           else {
             fields.append(.null)

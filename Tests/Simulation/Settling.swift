@@ -46,6 +46,8 @@ extension World {
 
   func check(_ moment: String) throws {
     let wanted = oracle.shown()
+    let versions = try devices.map { try database(of: $0).integer("PRAGMA main.user_version") }
+    if Set(versions).count > 1 { marks[.versionsApart] += 1 }
     var first: (digest: Hash32, meaning: Meaning)?
     for device in devices {
       let connection = try database(of: device)
@@ -60,7 +62,7 @@ extension World {
       if let difference = device.baseline.meaning().difference(from: meaning) {
         throw Violation(.capture, "\(device.name) \(moment): not published: \(difference)")
       }
-      if let difference = try Baseline(snapshot).difference(from: wanted) {
+      if let difference = try Baseline(snapshot).difference(from: wanted, lost: device.lost) {
         throw Violation(.oracle, "\(device.name) \(moment): \(difference)")
       }
       let digest = replica.digest
@@ -72,7 +74,7 @@ extension World {
         throw Violation(.convergence, "\(device.name) \(moment): its digest is not of its records")
       }
       if let first {
-        if let difference = first.meaning.difference(from: meaning) {
+        if devices.allSatisfy({ $0.lost.isEmpty }), let difference = first.meaning.difference(from: meaning) {
           throw Violation(.convergence, "\(devices[0].name) and \(device.name) \(moment): \(difference)")
         }
         guard first.digest == digest else {
@@ -152,6 +154,7 @@ extension World {
       device.offset = 0
       device.drift = 0
     }
+    if swarm.endsWithOneVersion { for device in devices { while try migrate(device) {} } }
     let newest = devices.compactMap { $0.replica?.lastClock.milliseconds }.max() ?? 0
     advanceTime(past: newest)
     trace.note("healed")

@@ -28,6 +28,11 @@ struct Swarm {
   /// Whether all devices are one person's.
   let isPrivate: Bool
 
+  /// The versions of the app, in order: none for a schema that stays.
+  let migrations: [AppSchema.Migration]
+  /// Whether all devices have the app's last version in the end.
+  let endsWithOneVersion: Bool
+
   /// - Parameter isCalm: without faults.
   init(seed: UInt64, isCalm: Bool) {
     var random = Stream(seed, "swarm")
@@ -50,5 +55,14 @@ struct Swarm {
     crashes = rate(12)
     faults = StoreFaults(
       dropped: rate(15), lostReply: rate(15), late: rate(10), stale: rate(30), partial: rate(30), absent: rate(15))
+    var chosen: [AppSchema.Migration] = []
+    if random.chance(40) {
+      for migration in AppSchema.Migration.allCases where random.chance(55) {
+        if let needed = migration.needs, !chosen.contains(needed) { continue }
+        chosen.append(migration)
+      }
+    }
+    migrations = chosen
+    endsWithOneVersion = random.chance(50)
   }
 }

@@ -30,6 +30,7 @@ final class World {
   var oracle = Oracle()
   let devices: [Device]
   let zone: ZoneID
+  /// Of the first epoch.
   let keys: EpochKeys
   /// The true time, in milliseconds since 1970.
   var time: Int64 = 1_700_000_000_000
@@ -72,8 +73,8 @@ final class World {
       personName: "\(AppSchema.canary) Ana", deviceName: "\(AppSchema.canary) laptop", key: key,
       incarnation: Incarnation(random.bytes(8)) ?? Incarnation(1), device: devices[0].keys, now: time, random: &random)
     keys = EpochKeys(household: founded.household, epoch: founded.epoch, key: key)
-    try founded.write(.zone(zone, name: "\(AppSchema.canary) budget"), device: devices[0].keys, now: time)
-    ledger = Ledger(keys: keys)
+    try founded.write(.zone(zone, name: "\(AppSchema.canary) budget"), now: time)
+    ledger = Ledger(keys: keys, zone: zone)
     devices[0].kept = founded
     try store.found(marker: random.bytes(16))
     setClocks()
@@ -113,7 +114,7 @@ final class World {
     try check("after quiet rounds")
   }
 
-  private enum Kind { case app, sync, time, jump, crash }
+  private enum Kind { case app, sync, time, jump, crash, migrate }
 
   private func perform(_ step: Int) throws {
     var random = Stream(seed, "schedule", step)
@@ -122,6 +123,7 @@ final class World {
     let kinds: [(Kind, Int)] = [
       (.app, swarm.appShare), (.sync, 100 - swarm.appShare), (.time, 8),
       (.jump, swarm.clocks == .wild ? 4 : swarm.clocks == .loose ? 2 : 0), (.crash, swarm.crashes > 0 ? 1 : 0),
+      (.migrate, swarm.migrations.isEmpty ? 0 : 6),
     ]
     switch random.pick(weighted: kinds) ?? .sync {
     case .app: for burst in 0...random.below(3) { try runApp(device, step, burst) }
@@ -140,7 +142,28 @@ final class World {
     case .crash:
       trace.note("\(step) \(device.name) dies")
       try crash(device)
+    case .migrate: _ = try migrate(device)
     }
+  }
+
+  /// The device gets the app's next version, if there is one.
+  func migrate(_ device: Device) throws -> Bool {
+    guard let connection = device.connection, device.replica != nil, try hasTables(device) else { return false }
+    let version = Int(try connection.integer("PRAGMA main.user_version") ?? 0)
+    guard version < swarm.migrations.count else { return false }
+    let before = try AppView(connection)
+    try connection.execute(
+      "BEGIN; \(swarm.migrations[version].sql); PRAGMA main.user_version = \(version + 1); COMMIT")
+    let after = try AppView(connection)
+    for (index, table) in AppSchema.tables.enumerated() {
+      for column in table.columns.indices where before.has(index, column) && !after.has(index, column) {
+        device.lost.insert([index, column])
+      }
+    }
+    device.baseline.migrate(to: after)
+    marks[.migrations] += 1
+    trace.note("\(device.name) gets version \(version + 1)")
+    return true
   }
 
   /// The faults end.
@@ -177,8 +200,8 @@ final class World {
     // Numbered by step, so that leaving another step out does not rename what this one inserts.
     var serial = (step * 4 + burst) * 16
     var app = App(
-      connection: connection, device: device.index, operations: swarm.operations, keys: swarm.keys,
-      isWordy: swarm.isWordy)
+      connection: connection, view: try AppView(connection), device: device.index, operations: swarm.operations,
+      keys: swarm.keys, isWordy: swarm.isWordy)
     if trace.isVerbose { app.listener = { print("\(step) \(device.name)   \($0)") } }
     let done = try app.run(&random, serial: &serial, &marks)
     if done, device.round != nil { marks[.appWritesInRounds] += 1 }
@@ -218,9 +241,10 @@ final class World {
   }
 
   private func begin(_ device: Device) throws {
+    if device.kept?.needsClaim == true { try claim(device) }
     guard let kept = device.kept else { return }
     var round = SyncRound(
-      state: kept, zone: device.replica == nil ? nil : zone, device: device.keys, keys: keys, now: now(device),
+      state: kept, zone: device.replica == nil ? nil : zone, device: device.keys, now: now(device),
       random: secureRandom())
     device.effect = try round.step(.start)
     device.round = round
@@ -250,7 +274,8 @@ final class World {
     case .keep(let state):
       if diesAt == 0 { return try die(device) }
       // Through bytes, as in a file.
-      device.kept = random.chance(5) ? try HouseholdState(decoding: state.encoded()) : state
+      device.kept = random.chance(5) ? try HouseholdState(decoding: state.encoded(), secrets: device.secrets) : state
+      ledger.learn(state.epochs)
       event = .kept
     case .database(let request):
       guard let reply = try perform(request, device, diesBeforeCommit: diesAt == 0) else { return false }
@@ -278,8 +303,9 @@ final class World {
     _ name: ObjectName, _ bytes: [UInt8], zone: ZoneID, _ device: Device, _ random: inout Stream
   ) throws {
     if isChecking { try ledger.put(name, bytes) }
-    if isChecking, zone == .roster, let below = ObjectName(String(name.text.dropFirst(33))) {
-      _ = try ledger.entries(below, zone: zone, bytes)
+    if isChecking, zone == .roster {
+      if let state = device.round?.household { ledger.learn(state.epochs) }
+      _ = try ledger.entries(name, zone: zone, bytes)
     }
     trace.note(bytes: bytes)
     if name.text.dropFirst(33).hasPrefix("l/") { marks[.segments] += 1 }
@@ -297,15 +323,14 @@ final class World {
   private func crash(_ device: Device) throws {
     marks[.crashes] += 1
     device.loseRound()
-    device.kept = try device.kept.map { try HouseholdState(decoding: $0.encoded()) }
+    device.kept = try device.kept.map { try HouseholdState(decoding: $0.encoded(), secrets: device.secrets) }
     if device.replica != nil, let connection = device.connection { try device.reopen(connection) }
   }
 
   func performer(_ device: Device) throws -> DatabasePerformer {
     guard let replica = device.replica, let round = device.round else { throw Violation(.defect, "no database") }
     return DatabasePerformer(
-      replica: replica, household: keys.household, zone: zone, keys: keys, device: device.keys,
-      rosterHeads: round.household.roster.heads, now: now(device), random: secureRandom())
+      replica: replica, household: round.household, device: device.keys, now: now(device), random: secureRandom())
   }
 
   // MARK: Database effects
@@ -336,7 +361,8 @@ final class World {
       try observe(device, before: before, reply, performer)
       return reply
     case .renew: throw Violation(.fork, "\(device.name) believes that somebody else wrote its log")
-    case .load, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
+    case .carry: throw Violation(.membership, "\(device.name) carries what nobody was removed for")
+    case .load, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
       return try performer.perform(request)
     }
   }
@@ -353,6 +379,8 @@ private func words(_ effect: Effect) -> String {
   case .database(let request):
     switch request {
     case .load: "load"
+    case .carry(let origin): "carry \(origin)"
+    case .probed(let epochs): "probed \(epochs.count)"
     case .apply(let groups, let origin, _): "apply \(groups.count) of \(origin)"
     case .seal: "seal"
     case .outbox: "outbox"

@@ -249,4 +249,75 @@ struct SchemaSkewTests {
     #expect(try b.row("SELECT x FROM later") == "x" && b.row("PRAGMA user_version") == "2")
     try expectQuiet([a, b])
   }
+
+  @Test("a file that comes in when names have changed has the zone's names, with rows of its own or from a template")
+  func newcomersAfterRenames() throws {
+    let a = try Device(1, base)
+    try a.app(
+      "INSERT INTO t VALUES (1, 'a1', 'b1'); ALTER TABLE t RENAME TO tt; ALTER TABLE tt RENAME COLUMN b TO bb; ALTER TABLE tt ADD COLUMN b TEXT"
+    )
+    try a.stamp()
+    let schema = "CREATE TABLE tt(id INTEGER PRIMARY KEY, a TEXT, bb TEXT, b TEXT)"
+    let b = try Device(2, schema + "; INSERT INTO tt VALUES (1, 'a2', 'bb2', 'b2')")
+    try b.pull(a)
+    try settle(a, b)
+    for device in [a, b] {
+      #expect(try device.rows("SELECT a, bb, b FROM tt ORDER BY a") == ["a1|b1|NULL", "a2|bb2|b2"])
+    }
+    try expectQuiet([a, b])
+    // What a template's tables are called is told by notes as well.
+    let c = try Device(3, schema)
+    try c.pull(b)
+    try c.pull(a)
+    try settle(a, b, c)
+    #expect(try c.rows("SELECT a, bb, b FROM tt ORDER BY a") == ["a1|b1|NULL", "a2|bb2|b2"])
+    try c.app("UPDATE tt SET bb = 'by c', b = 'too' WHERE a = 'a1'")
+    try settle(a, b, c)
+    #expect(try a.rows("SELECT a, bb, b FROM tt ORDER BY a") == ["a1|by c|too", "a2|bb2|b2"])
+  }
+
+  @Test("a later version's description is not replaced by an earlier one's, and newcomers get the later whole")
+  func laterVersionSpeaks() throws {
+    let a = try Device(1, base + "PRAGMA user_version = 1")
+    let b = try Device(2, base + "PRAGMA user_version = 1")
+    try settle(a, b)
+    let first = "ALTER TABLE t ADD COLUMN c; PRAGMA user_version = 2"
+    let second =
+      "CREATE TABLE u(id INTEGER PRIMARY KEY, x); ALTER TABLE t RENAME COLUMN b TO bb; PRAGMA user_version = 3"
+    try a.app(first + ";" + second)
+    try a.stamp()
+    // Without having heard it, and later.
+    b.now += 100_000
+    try b.app(first)
+    try b.stamp()
+    try settle(a, b)
+    // Once more: the later version has heard the earlier one.
+    try settle(a, b)
+    try expectQuiet([a, b])
+    let c = try Device(joining: 3)
+    try settle(a, b, c)
+    #expect(try c.row("PRAGMA user_version") == "3")
+    #expect(try c.row("SELECT group_concat(name) FROM pragma_table_info('t')") == "id,a,bb,c")
+    #expect(try c.row("SELECT count(*) FROM u") == "0")
+    try b.app(second)
+    try settle(a, b, c)
+    try expectQuiet([a, b, c])
+  }
+
+  @Test("a column that is dropped and made anew between two looks is nobody's edit", arguments: ["a", "b"])
+  func renewed(column: String) throws {
+    let all = try devices(2)
+    let (a, b) = (all[0], all[1])
+    try a.app("INSERT INTO t VALUES (2, 'a2', 'b2'), (3, NULL, NULL)")
+    try settle(all)
+    try a.app(
+      "ALTER TABLE t DROP COLUMN \(column); ALTER TABLE t ADD COLUMN \(column) TEXT; UPDATE t SET \(column) = 'edited' WHERE id = 2"
+    )
+    try settle(all)
+    try expectQuiet(all)
+    #expect(try b.rows("SELECT \(column) FROM t ORDER BY id") == ["\(column)1", "\(column)2", "NULL"])
+    try b.app("UPDATE t SET \(column) = 'by b' WHERE id = 1")
+    try settle(all)
+    #expect(try a.row("SELECT \(column) FROM t WHERE id = 1") == "by b")
+  }
 }

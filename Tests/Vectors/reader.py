@@ -405,20 +405,22 @@ class Household:
         soon = (int(time.time() * 1000) + 600_000) << 16
         for origin, log in read_logs(self.store, self.epochs(), zone, self.roster.identities, self.findings).items():
             log_name = f"log of {origin[0].hex()}"
-            level, limit = self.roster.devices.get(origin[0]), None
-            if level is None and origin[0] not in self.roster.removed:
+            if origin[0] not in self.roster.devices and origin[0] not in self.roster.removed:
                 self.findings.add(log_name, "its author is not in the roster")
                 continue
-            if level is None or level < 2:
-                limit = self.roster.limit(zone, origin) or (0, None)
-                need(limit[0] == 0 or len(log) < limit[0] or log[limit[0] - 1].hash == limit[1], "a limit on another branch")
+            limit = self.roster.limit(zone, origin)
             try:
+                if limit and len(log) >= limit[0] > 0:
+                    need(log[limit[0] - 1].hash == limit[1], "a limit on another branch")
                 for group in groups(log):
                     if limit and group[-1].sequence > limit[0]:
-                        self.findings.add(log_name, f"entries from {group[0].sequence} on: their author may not write")
+                        self.findings.add(log_name, f"entries from {group[0].sequence} on: behind what counts of a device that may not write any more")
                         break
                     if any(x not in known for entry in group for x in entry.heads):
                         raise Damaged("it cites roster entries that are not there")
+                    if not all(self.roster.might_write(origin[0], entry.heads) for entry in group):
+                        self.findings.add(log_name, f"entry {group[0].sequence}: its author might not write")
+                        continue
                     if group[0].hlc > soon:
                         self.findings.add(log_name, "a group from the future")
                         continue

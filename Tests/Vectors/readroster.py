@@ -323,14 +323,26 @@ class Roster:
             "flaw": self.flaw(entry, op), "formers": [f.hex() for f, _, _ in op.formers]}
 
     # ---- what rows need ----
+    def might_write(self, device, heads):
+        """Whether a row's author might write it by the roster heads that it cites; of somebody not yet in there, whether it may now."""
+        mask = 0
+        for head in heads:
+            mask |= self.model.past[self.model.at[head.hex()]] if head.hex() in self.model.at else 0
+        then = self.model.state(mask)
+        if self.device(device) in then.devices():
+            return then.level(person(self.device(device))) >= 2
+        return self.devices.get(device, 0) >= 2
+
     def limit(self, zone, origin):
-        """How far the rows of a removed or narrowed device count in one log: (sequence, hash), or None for not at all."""
-        limits = []
+        """How far the rows of a removed or narrowed device count in one log: (sequence, hash). None: as far as it goes."""
+        limits = [(0, b"")]
+        if self.devices.get(origin[0], 0) >= 2:
+            return None
         for judged, _, _ in self.state.accepted:
             op = self.operations[bytes.fromhex(judged.id)]
             limits += [(sequence, at) for z, incarnation, sequence, at in op.removals.get(origin[0], [])
                        if (z, incarnation) == (zone, origin[1])]
-        return max(limits, default=None)
+        return max(limits)
 
     def zones(self):
         """Zone id -> (name, whether it is closed)."""

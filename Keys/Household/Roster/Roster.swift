@@ -209,6 +209,12 @@ public struct Roster: Sendable {
   /// Whether an entry is here with all its ancestors: what a checkpoint's heads are looked up with.
   public func contains(_ hash: EntryHash) -> Bool { graph[hash] != nil }
 
+  /// Whether `a` is an ancestor of `b`; false if one of them is not here.
+  public func isBefore(_ a: EntryHash, _ b: EntryHash) -> Bool {
+    guard let a = graph[a], let b = graph[b] else { return false }
+    return graph.isBefore(a, b)
+  }
+
   /// Entries that were added, ancestors before descendants, without those that wait.
   public var entries: [RosterEntry] { graph.nodes.map(\.entry) }
 
@@ -284,6 +290,17 @@ public struct Roster: Sendable {
       }
     }
     return nil
+  }
+
+  /// What a device might do in the state that `heads` and their ancestors make; nil where it was not in, or some are missing.
+  public func role(of device: DeviceID, at heads: [EntryHash]) -> Role? {
+    if heads == self.heads { return whole.role(of: device) }
+    var past = Past()
+    for hash in heads {
+      guard let at = graph[hash] else { return nil }
+      past.formUnion(graph.nodes[at].past)
+    }
+    return facts(of: past, endingIn: heads).role(of: device)
   }
 
   /// What a device may do now; nil for one that is not in the household.

@@ -10,29 +10,30 @@ package import LatchkeyTables
 /// Synchronous, and the only code that knows both the log and the tables; the simulator runs it as it is.
 package struct DatabasePerformer {
   package let replica: Replica
-  package private(set) var household: HouseholdID
-  package private(set) var zone: ZoneID
-  package private(set) var keys: EpochKeys
+  /// The household as this device knows it: its roster's ends are cited by what is written, its epochs' keys seal it.
+  package var household: HouseholdState
   package let device: DeviceKeys
-  /// The ends of the roster as this device knows it, cited by what it writes.
-  package var rosterHeads: [EntryHash]
   package let now: Int64
   /// About how many rows ``DatabaseRequest/seal`` stamps in one transaction.
   package var stampLimit = 20_000
   private var random: any RandomSource & Sendable
 
   package init(
-    replica: Replica, household: HouseholdID, zone: ZoneID, keys: EpochKeys, device: DeviceKeys,
-    rosterHeads: [EntryHash], now: Int64, random: any RandomSource & Sendable
+    replica: Replica, household: HouseholdState, device: DeviceKeys, now: Int64, random: any RandomSource & Sendable
   ) {
     self.replica = replica
     self.household = household
-    self.zone = zone
-    self.keys = keys
     self.device = device
-    self.rosterHeads = rosterHeads
     self.now = now
     self.random = random
+  }
+
+  package var zone: ZoneID { replica.binding.zone }
+
+  /// Keys of the epoch that a log is written into.
+  private func keys(of log: OwnLog) throws -> EpochKeys {
+    guard let keys = household.keys(of: log.epoch) else { throw EngineError.noKey(log.epoch) }
+    return keys
   }
 
   /// Where the protocol's own state lies among the database's values.
@@ -44,7 +45,10 @@ package struct DatabasePerformer {
   /// - Throws: ``TablesError``, `LogError`, `EnvelopeError`; nothing is changed then.
   package mutating func perform(_ request: DatabaseRequest) throws -> DatabaseReply {
     switch request {
-    case .load:
+    case .load(let enters):
+      if enters, let log = try ownLog(), log.epoch != household.epoch {
+        try replica.transaction { try enter(household.epoch, log) }
+      }
       return .loaded(belief: try belief(), own: try logToWrite())
     case .apply(let groups, let origin, let author):
       return try apply(groups, origin, author)
@@ -85,12 +89,29 @@ package struct DatabasePerformer {
         throw EngineError.outOfOrder("randomness")
       }
       binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
-      try publish(under: binding, keys: keys, household: household, rosterHeads: rosterHeads)
+      try publish(under: binding, household: household)
       return .loaded(belief: try belief(), own: try logToWrite())
     case .supersededHeads:
       guard let log = try ownLog() else { return .superseded([]) }
+      let keys = try keys(of: log)
       return .superseded(
         log.superseded(now: now).map { keys.headName(zone: zone, origin: log.origin, counter: $0) })
+    case .carry(let origin):
+      _ = try writing { performer, log in
+        // More than that log's cells, which changes nothing for those who have them.
+        try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+        var belief = try performer.belief()
+        belief.authors[origin]?.isCarried = true
+        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
+      }
+      return .done
+    case .probed(let epochs):
+      try replica.transaction {
+        var belief = try belief()
+        for epoch in epochs { belief.probed(epoch, now: now) }
+        try replica.setValue(Key.belief(zone), belief.encoded())
+      }
+      return .done
     case .forgetHeads(let names):
       try replica.transaction {
         guard var log = try ownLog() else { return }
@@ -125,7 +146,7 @@ package struct DatabasePerformer {
       let finding = Finding.unreadable(
         origin: origin, sequence: error.sequence, reason: error.reason, isNewer: error.isNewer)
       guard let last = readable.last else { return .applied(rows: 0, refused: finding) }
-      var known = try belief().authors[origin] ?? Belief.Author(tag: author.tag)
+      var known = try belief().authors[origin] ?? Belief.Author()
       known.mark = Mark(sequence: last.lastSequence, hash: last.lastHash)
       known.hlc = last.hlc
       guard case .applied(let rows, _) = try apply(readable, origin, known) else {
@@ -154,7 +175,9 @@ package struct DatabasePerformer {
       throw EngineError.outOfOrder("an object that was acknowledged")
     }
     #if LATCHKEY_MUTATIONS
-      if Mutation.isOn(.resendReseal), let kind: ObjectKind = HeadName(item.name) == nil ? .segment : .head {
+      if Mutation.isOn(.resendReseal), let log = try ownLog() {
+        let keys = try keys(of: log)
+        let kind: ObjectKind = HeadName(item.name) == nil ? .segment : .head
         let place = keys.place(kind, zone: zone, name: item.name)
         let content = try Envelope.open(bytes, at: place, key: keys.zoneKey(zone))
         return try Envelope.seal(content, at: place, key: keys.zoneKey(zone), nonce: EnvelopeNonce(&random))
@@ -167,15 +190,12 @@ package struct DatabasePerformer {
   /// following a zone that moved, going on after a log was given up. One transaction. From then on this value works for the new place.
   ///
   /// What was captured is stamped first: a carried cell must have the stamp of the value that it carries.
-  package mutating func publish(
-    under binding: ZoneBinding, keys newKeys: EpochKeys, household newHousehold: HouseholdID,
-    rosterHeads heads: [EntryHash]
-  ) throws {
+  package mutating func publish(under binding: ZoneBinding, household newHousehold: HouseholdState) throws {
     try replica.transaction {
       if zone == binding.zone {
         // The given-up log ends where it was when it was given up: what is stamped now belongs to the new one.
         var belief = try belief()
-        if let log = try ownLog(), log.lastHash != nil { belief.authors[log.origin] = log.asBelieved(keys: keys) }
+        if let log = try ownLog(), log.lastHash != nil { belief.authors[log.origin] = log.asBelieved }
         try replica.setValue(Key.belief(zone), belief.encoded())
         try replica.setValue(Key.log(zone), nil)
       } else {
@@ -183,12 +203,45 @@ package struct DatabasePerformer {
       }
       try replica.discardOutbox(zone: zone)
       try replica.rebind(to: binding)
-      (household, zone, keys, rosterHeads) = (newHousehold, binding.zone, newKeys, heads)
+      household = newHousehold
       while try stampAll() {}
       _ = try writing { performer, log in
         try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
       }
     }
+  }
+
+  /// Goes on in another epoch: what the store has not confirmed is sealed again there, with the bytes that were signed. Inside a transaction.
+  private mutating func enter(_ epoch: EpochID, _ former: OwnLog) throws {
+    var log = former
+    let keys = try keys(of: log)
+    var waiting: [StoredEntry] = []
+    var rows: [String: Int] = [:]
+    for item in try replica.outbox(zone: zone) {
+      for (table, count) in try replica.rowsByTableInOutbox(item.id) { rows[table, default: 0] += count }
+      guard let name = ObjectName(item.name), HeadName(name) == nil, let bytes = try replica.outboxBytes(item.id) else {
+        continue
+      }
+      let content = try Envelope.open(
+        bytes, at: keys.place(.segment, zone: zone, name: name), key: keys.zoneKey(zone))
+      waiting += try SegmentContent(decoding: content).entries
+    }
+    let confirmed = log.confirmed?.mark.sequence ?? 0
+    var next = confirmed + 1
+    var tail: [StoredEntry] = []
+    for entry in waiting + log.tail {
+      guard try EntryBody(decoding: entry.body).sequence == next else { continue }
+      tail.append(entry)
+      next += 1
+    }
+    guard next == log.lastSequence + 1 else {
+      throw EngineError.damagedState("entries \(next) to \(log.lastSequence) are neither confirmed nor kept")
+    }
+    try replica.discardOutbox(zone: zone)
+    log.enter(epoch, after: log.confirmed, isConfirmed: true, tail: tail, announces: true)
+    written = [(log.lastSequence, rows.sorted { $0.key < $1.key }.map { (table: $0.key, count: $0.value) })]
+    if log.hasUnsealed { try seal(&log) } else { try replica.setValue(Key.log(zone), log.encoded()) }
+    written = []
   }
 
   /// - Returns: whether more is waiting.
@@ -210,7 +263,8 @@ package struct DatabasePerformer {
   /// before this file has written: a backup that is restored does not remember what it wrote later.
   private func logToWrite() throws -> OwnLog {
     try ownLog()
-      ?? OwnLog(household: household, epoch: keys.epoch, zone: zone, origin: replica.binding.origin)
+      ?? OwnLog(
+        household: household.household, epoch: household.epoch, zone: zone, origin: replica.binding.origin)
   }
 
   /// One transaction in which groups may be written: what was appended is sealed, and stored with the log, before it ends.
@@ -232,7 +286,7 @@ package struct DatabasePerformer {
 
   private mutating func append(_ group: PendingGroup, to log: inout OwnLog) -> UInt64 {
     let (tie, _) = log.append(
-      parts: group.parts.map { ($0.bytes, $0.compress) }, hlc: group.hlc.rawValue, rosterHeads: rosterHeads,
+      parts: group.parts.map { ($0.bytes, $0.compress) }, hlc: group.hlc.rawValue, rosterHeads: household.roster.heads,
       signing: device.signing)
     written.append((log.lastSequence, group.rowsByTable))
     return tie
@@ -240,15 +294,16 @@ package struct DatabasePerformer {
 
   private mutating func seal(_ log: inout OwnLog) throws {
     let facts = HeadFacts(
-      vector: try belief().vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: replica.digest,
+      vector: try belief().vector, rosterHeads: household.roster.heads, hlc: log.lastHLC, digest: replica.digest,
       unapplied: try replica.heldGroups().map { ($0.origin, $0.sequence) })
-    let objects = try log.seal(facts, keys: keys, signing: device.signing, now: now, random: &random)
+    let objects = try log.seal(facts, keys: keys(of: log), signing: device.signing, now: now, random: &random)
     for object in objects {
       // A row is safe once the head that makes its entry findable is: segments alone are not enough.
       let isHead = HeadName(object.name) != nil
       let rows = isHead ? written.flatMap(\.rows) : []
       try replica.enqueue(
-        household: household, zone: zone, name: object.name.text, bytes: object.bytes, sequence: object.sequence,
+        household: household.household, zone: zone, name: object.name.text, bytes: object.bytes,
+        sequence: object.sequence,
         rows: rows)
     }
     try replica.setValue(Key.log(zone), log.encoded())

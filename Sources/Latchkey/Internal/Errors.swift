@@ -109,6 +109,11 @@ extension LatchkeyError {
         .newer, "newer-roster",
         "The household's roster holds an operation that this version does not know. Nothing is uploaded until it does.",
         next: ["update latchkey"])
+    case .noKey(let epoch):
+      self.init(
+        .membership, "no-epoch-key",
+        "This device was not given the key of the household's epoch \(epoch.short): it was removed, or somebody has to sync first.",
+        next: ["latchkey sync", "latchkey members list"])
     case .damagedState(let what):
       self.init(.damage, "damaged-state", "What Latchkey keeps of the household is damaged: \(what).")
     case .tooLarge: self.init(.other, "too-large", "An object would be larger than the format allows.")

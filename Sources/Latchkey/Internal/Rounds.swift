@@ -13,7 +13,14 @@ extension Home {
   func round(_ membership: Membership, access: StoreAccess, replica: Replica? = nil) async throws -> RoundReport {
     var tries = 0
     while true {
-      do { return try await attemptRound(membership, access: access, replica: replica) } catch is Overtaken {
+      do {
+        var report = try await attemptRound(membership, access: access, replica: replica)
+        // A claim that lies in an epoch which has ended meanwhile may not be seen.
+        if try claimAgain(membership) {
+          report = try await attemptRound(membership, access: access, replica: replica)
+        }
+        return report
+      } catch is Overtaken {
         tries += 1
         if tries == 8 {
           throw LatchkeyError(
@@ -38,8 +45,7 @@ extension Home {
     let now = world.now()
     var kept = try state(of: membership.id)
     var engine = SyncRound(
-      state: kept, zone: replica?.binding.zone, device: contents.device, keys: membership.keys, now: now,
-      random: world.random())
+      state: kept, zone: replica?.binding.zone, device: contents.device, now: now, random: world.random())
     var performer = try replica.map { try self.performer($0, membership, now: now) }
     var event = Event.start
     while true {
@@ -60,7 +66,7 @@ extension Home {
         kept = state
         event = .kept
       case .database(let request):
-        performer?.rosterHeads = engine.household.roster.heads
+        performer?.household = engine.household
         guard let reply = try performer?.perform(request) else { throw EngineError.outOfOrder("database") }
         event = .database(reply)
       case .finish(let report):
@@ -71,8 +77,7 @@ extension Home {
 
   func performer(_ replica: Replica, _ membership: Membership, now: Int64? = nil) throws -> DatabasePerformer {
     DatabasePerformer(
-      replica: replica, household: membership.id, zone: replica.binding.zone, keys: membership.keys,
-      device: try contents().device, rosterHeads: try state(of: membership.id).roster.heads, now: now ?? world.now(),
+      replica: replica, household: try state(of: membership.id), device: try contents().device, now: now ?? world.now(),
       random: world.random())
   }
 }
