@@ -8,6 +8,15 @@ public protocol RandomSource {
   mutating func bytes(_ count: Int) -> [UInt8]
 }
 
+/// Some source of randomness, as one concrete type.
+public struct AnyRandomSource: RandomSource, Sendable {
+  private var source: any RandomSource & Sendable
+
+  public init(_ source: any RandomSource & Sendable) { self.source = source }
+
+  public mutating func bytes(_ count: Int) -> [UInt8] { source.bytes(count) }
+}
+
 /// Bytes that follow from a seed: for tests, the simulator and frozen vectors, never for real keys.
 ///
 /// Block i is `H_64(seed; "seeded-random", i)`, blocks are used one after the other.

@@ -2,7 +2,8 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, join, device, status, counts, explain, members, key, export, store,
+    initialise, attach, detach, sync, share, invite, invites, join, device, status, counts, explain, members, leave,
+    key, export, store,
     completion, help,
   ]
 

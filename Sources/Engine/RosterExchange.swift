@@ -52,7 +52,7 @@ struct RosterExchange {
   private var pool: [(entry: StoredEntry, name: ObjectName)] = []
   private var openCopies: Set<ObjectName> = []
   private var hasSent = false
-  private var random: ErasedRandom
+  private var random: AnyRandomSource
 
   init(
     state: HouseholdState, device: DeviceKeys, keys: EpochKeys, now: Int64, random: any RandomSource & Sendable
@@ -60,7 +60,7 @@ struct RosterExchange {
     self.state = state
     self.device = device
     self.now = now
-    self.random = ErasedRandom(source: random)
+    self.random = AnyRandomSource(random)
     phase = .listing(keys)
     kept = state.encoded()
   }
@@ -536,13 +536,6 @@ struct RosterExchange {
     phase = .deleting(names)
     return .delete(names)
   }
-}
-
-/// Some source of randomness, as one concrete type.
-private struct ErasedRandom: RandomSource, Sendable {
-  var source: any RandomSource & Sendable
-
-  mutating func bytes(_ count: Int) -> [UInt8] { source.bytes(count) }
 }
 
 extension ObjectName {

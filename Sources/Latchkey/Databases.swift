@@ -228,7 +228,12 @@ extension Home {
         ) {
           synced.insert(next.id)
           let access = try await openStore(of: next)
-          report.note(try await round(next, access: access))
+          let round = try await round(next, access: access)
+          report.note(round)
+          if round.isRemoved {
+            failure = failure ?? LatchkeyError(removedFrom: next.name)
+            continue
+          }
           if next.isPrivate { try await alignOwnDevices(next, access: access) }
           report.add(access.counts.snapshot)
         }
@@ -253,6 +258,7 @@ extension Home {
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
       report.note(round)
+      if round.isRemoved { throw LatchkeyError(removedFrom: membership.name) }
       if let closing = round.closed {
         guard let successor = try await follow(closing, replica: replica) else {
           throw try zoneEnded(closing, replica.binding.zoneName)

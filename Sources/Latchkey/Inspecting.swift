@@ -52,7 +52,9 @@ extension Home {
   private func standingWarnings(_ replica: Replica, _ membership: Membership, _ roster: RosterState) throws -> [Warning]
   {
     var warnings: [Warning] = []
-    if roster.device(try contents().device.id) == nil {
+    if try state(of: membership.id).isRemoved {
+      warnings.append(Warning(code: "removed", message: LatchkeyError(removedFrom: membership.name).message))
+    } else if roster.device(try contents().device.id) == nil {
       warnings.append(
         Warning(
           code: "provisional",

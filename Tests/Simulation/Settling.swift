@@ -17,7 +17,9 @@ extension World {
       let areMembers = devices.allSatisfy(\.isMember)
       let (puts, deletes, received) = try syncEverybody()
       trace.note("settling \(pass): \(puts) put, \(deletes) deleted, \(received) received")
-      if puts == 0, deletes == 0, received == 0, areMembers { return }
+      // So has one that found out that the epoch which it claimed in has ended.
+      let haveClaimed = devices.allSatisfy { $0.kept?.needsClaim == false }
+      if puts == 0, deletes == 0, received == 0, areMembers, haveClaimed { return }
     }
     throw Violation(.progress, "still moving after \(World.settlingPasses) passes")
   }

@@ -32,6 +32,11 @@ public struct NextChange: Hashable, Sendable {
 }
 
 extension Roster {
+  /// Devices that go with those a change removes unless it confirms them.
+  public func introduced(byRemoving change: NextChange) -> Set<DeviceID> {
+    whole.introduced(by: Set(change.removing.keys).subtracting(whole.leaving))
+  }
+
   /// The `Next` that leaves the current epochs, judged as everybody will judge it: sign it as the next entry of `origin`, cite
   /// all ``heads``, add nothing to the roster in between.
   ///

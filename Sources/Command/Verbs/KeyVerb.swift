@@ -39,6 +39,25 @@ extension Verbs {
                 }),
             ])
         }),
+      Verb(
+        name: "rotate",
+        summary: "go on with a new household key",
+        details: [
+          "For when a key may have been seen by somebody: what is written from now on is sealed with a new one. Everybody who is in "
+            + "gets it with the next sync."
+        ],
+        options: [.household],
+        exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .damageFound, .newerFormat],
+        data: [Term("epoch", "the beginning of the new epoch's id")],
+        examples: ["latchkey key rotate"],
+        body: .runs { arguments, context throws(CommandError) in
+          try context.refuseDryRun("key rotate", "a key is random")
+          let epoch = try await context.performing { () async throws(LatchkeyError) in
+            try await context.library.rotateKey(household: arguments[.household])
+          }
+          let message = "The household goes on in epoch \(epoch)."
+          return Outcome(message, .lines([Line(.done, message)]), data: ["epoch": .text(epoch)])
+        }),
       passphrase,
     ]))
 

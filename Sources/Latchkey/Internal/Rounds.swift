@@ -19,6 +19,11 @@ extension Home {
         if try claimAgain(membership) {
           report = try await attemptRound(membership, access: access, replica: replica)
         }
+        if report.hasLeavers, !isDroppingLeavers {
+          isDroppingLeavers = true
+          defer { isDroppingLeavers = false }
+          try await dropLeavers(membership, access)
+        }
         return report
       } catch is Overtaken {
         tries += 1

@@ -77,6 +77,42 @@ extension Warning {
   }
 }
 
+extension LatchkeyError {
+  /// This person, or this device, is not in the household any more.
+  init(removedFrom household: String) {
+    self.init(
+      .membership, "removed",
+      "You are not in the household \(household) any more. The rows in your files stay, with what was changed here since; nothing of that "
+        + "is sent, and nothing new is received.",
+      next: [
+        "latchkey detach FILE", "ask an owner for a new invite, and join with a new identity (another --home DIR)",
+      ])
+  }
+}
+
+extension UploadHold {
+  /// What a person is told; nil for what is told otherwise.
+  var warning: Warning? {
+    switch self {
+    case .newer, .incomplete, .notEnrolled: nil
+    case .closed:
+      Warning(code: "household-closed", message: "An owner has ended the household: nothing is sent any more.")
+    case .noKey(let epoch):
+      Warning(
+        code: "no-epoch-key",
+        message:
+          "This device was not given the key of the household's epoch \(epoch.short) yet: what is written here waits until another device has synced."
+      )
+    case .unproven, .strangers, .closedInvites:
+      Warning(
+        code: "outbox-held",
+        message:
+          "Somebody who must not read on still has the household's present key: what is written here waits until a member's device has begun a new epoch."
+      )
+    }
+  }
+}
+
 extension SyncReport {
   mutating func note(_ round: RoundReport) {
     rounds += 1
@@ -96,6 +132,19 @@ extension SyncReport {
           message:
             "\(name) wants to join, and more than one device used that invite, or it takes an owner: revoke it and invite anew."
         ))
+    }
+    if !round.isRemoved {
+      for hold in round.holds {
+        if let warning = hold.warning, !round.isProvisional { warn(warning) }
+      }
+      if !round.unjudged.isEmpty {
+        warn(
+          Warning(
+            code: "epoch-unproven",
+            message:
+              "A member has begun a new epoch, and the store does not show what it builds on: nothing is sent until it does, or a day has passed."
+          ))
+      }
     }
     for claim in round.refusedClaims { warn(Warning(code: "claim-refused", message: "\(claim).")) }
     if round.isProvisional {

@@ -1,0 +1,182 @@
+import Foundation
+import Latchkey
+import LatchkeyKeys
+import Testing
+
+@Suite("Who may read and write")
+struct MembersTests {
+  /// Ana (owner) and Ben (member) with Budget between them, everything settled.
+  private func household() async throws -> (Place, Home, Home) {
+    let place = try Place()
+    let ana = place.home("ana")
+    try place.run("a.db", budgetSchema)
+    try await ana.initialize(name: "Ana", device: "laptop", store: place.store)
+    try await ana.attach(place.path("a.db"), zone: "Budget")
+    _ = try await ana.share(place.path("a.db"), household: "Smith")
+    return (place, ana, try await join("ben", "Ben", "b.db", invitedBy: ana, .member, place))
+  }
+
+  private func join(
+    _ directory: String, _ name: String, _ file: String, invitedBy inviter: Home, _ role: InviteRole, _ place: Place
+  ) async throws -> Home {
+    let invite = try await inviter.invite(household: "Smith", role: role)
+    let home = place.home(directory)
+    _ = try await home.join(
+      link: invite.link, options: JoinOptions(database: place.path(file), name: name, device: "phone")
+    ) { _ in true }
+    _ = try await inviter.sync()
+    _ = try await home.sync()
+    return home
+  }
+
+  private func names(_ home: Home) async throws -> [String] { try await home.members().members.map(\.name).sorted() }
+
+  private func code(_ body: () async throws(LatchkeyError) -> Void) async -> String? {
+    do throws(LatchkeyError) { try await body() } catch { return error.code }
+    return nil
+  }
+
+  @Test("a removed member reads nothing written after, finds nothing of it, and what it writes counts for nobody")
+  func removal() async throws {
+    let (place, ana, ben) = try await household()
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 5, 'counted')")
+    _ = try await ben.sync()
+    let before = place.objects()
+    #expect(try await ana.removeMember("Ben") == ["Ben"])
+    try place.run("a.db", "INSERT INTO entries(account, cents, note) VALUES (1, 6, 'after')")
+    _ = try await ana.sync()
+    _ = try await ana.sync()
+
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 7, 'late')")
+    let written = place.objects()
+    #expect(await code { () async throws(LatchkeyError) in _ = try await ben.sync(place.path("b.db")) } == "removed")
+    #expect(place.objects() == written)
+    #expect(try place.rows("b.db", "SELECT note FROM entries WHERE note = 'after'").isEmpty)
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'late'").isEmpty)
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'counted'") == ["counted"])
+    #expect(try await ben.status().first?.zone?.warnings.map(\.code).contains("removed") == true)
+    // The new epoch's rows lie under prefixes that had never been there.
+    let prefixes = Set(before.map { $0.prefix(32) })
+    #expect(written.subtracting(before).contains { !prefixes.contains($0.prefix(32)) })
+
+    // Whoever joins later sees what everybody else sees.
+    let cy = try await join("cy", "Cy", "c.db", invitedBy: ana, .member, place)
+    #expect(try place.rows("c.db", budgetDump) == place.rows("a.db", budgetDump))
+    #expect(try await names(cy) == ["Ana", "Cy"])
+  }
+
+  @Test("what others had accepted of a removed member beyond what its remover saw is carried, and counts for all")
+  func carry() async throws {
+    let (place, ana, ben) = try await household()
+    let cy = try await join("cy", "Cy", "c.db", invitedBy: ana, .member, place)
+    _ = try await ben.sync()
+    // Cy reads what Ben writes; the store then shows Ana an older world.
+    let old = place.objects()
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 7, 'only Cy saw it')")
+    _ = try await ben.sync()
+    _ = try await cy.sync()
+    try place.withhold(place.objects().subtracting(old))
+    try await ana.removeMember("Ben")
+    for _ in 0..<3 {
+      _ = try await cy.sync()
+      _ = try await ana.sync()
+    }
+    #expect(try place.rows("a.db", budgetDump) == place.rows("c.db", budgetDump))
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE cents = 7") == ["only Cy saw it"])
+  }
+
+  @Test("people whom a removed member invited go along unless they are kept; open invites end")
+  func introduced() async throws {
+    let (place, ana, ben) = try await household()
+    let cy = try await join("cy", "Cy", "c.db", invitedBy: ben, .reader, place)
+    let dan = try await join("dan", "Dan", "d.db", invitedBy: ben, .reader, place)
+    _ = try await ana.sync()
+    let open = try await ana.invite(household: "Smith")
+    #expect(
+      Set(try await ana.removeMember("Ben", keeping: ["Dan"], isRehearsal: true)) == ["Ben", "Cy"])
+    #expect(try await names(ana) == ["Ana", "Ben", "Cy", "Dan"])
+    try await ana.removeMember("Ben", keeping: ["Dan"])
+    #expect(try await names(ana) == ["Ana", "Dan"])
+    _ = try await dan.sync()
+    #expect(try await names(dan) == ["Ana", "Dan"])
+    #expect(await code { () async throws(LatchkeyError) in _ = try await cy.sync(place.path("c.db")) } == "removed")
+    let eve = place.home("eve")
+    #expect(
+      await code { () async throws(LatchkeyError) in
+        _ = try await eve.join(link: open.link, options: JoinOptions(name: "Eve", device: "x")) { _ in true }
+      } == "link-revoked")
+  }
+
+  @Test(
+    "a member made a reader keeps what counted; what it writes then stays where it is, and counts again after it may write"
+  )
+  func roles() async throws {
+    let (place, ana, ben) = try await household()
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 1, 'as member')")
+    _ = try await ben.sync()
+    try await ana.setRole(.reader, of: "Ben")
+    _ = try await ben.sync()
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 2, 'as reader')")
+    _ = try await ben.sync()
+    _ = try await ana.sync()
+    #expect(
+      try place.rows("a.db", "SELECT note FROM entries WHERE cents IN (1, 2) ORDER BY note").contains("as member"))
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'as reader'").isEmpty)
+    try await ana.setRole(.member, of: "Ben")
+    _ = try await ben.sync()
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 3, 'again')")
+    _ = try await ben.sync()
+    _ = try await ana.sync()
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'again'") == ["again"])
+  }
+
+  @Test("whoever leaves is let go by the next that syncs, and the last owner cannot leave")
+  func leaving() async throws {
+    let (place, ana, ben) = try await household()
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 1, 'before')")
+    _ = try await ben.sync()
+    try await ben.leave()
+    _ = try await ana.sync()
+    #expect(try await names(ana) == ["Ana"])
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'before'") == ["before"])
+    #expect(await code { () async throws(LatchkeyError) in _ = try await ben.sync(place.path("b.db")) } == "removed")
+    #expect(await code { () async throws(LatchkeyError) in try await ana.leave() } == "not-allowed")
+  }
+
+  @Test("a withdrawn invite lets nobody in, and a link made before still does after others came and went")
+  func invites() async throws {
+    let (place, ana, _) = try await household()
+    let kept = try await ana.invite(household: "Smith")
+    let gone = try await ana.invite(household: "Smith")
+    try await ana.revokeInvite(String(gone.id.prefix(8)))
+    #expect(try await ana.invites().map(\.status).sorted() == ["open", "revoked", "used"])
+    let eve = place.home("eve")
+    let options = JoinOptions(database: place.path("e.db"), name: "Eve", device: "x")
+    #expect(
+      await code { () async throws(LatchkeyError) in
+        _ = try await eve.join(link: gone.link, options: options) { _ in true }
+      } == "link-revoked")
+    // Three epochs later the other link still opens the newest one.
+    try await ana.rotateKey()
+    try await ana.rotateKey()
+    try place.run("a.db", "INSERT INTO entries(account, cents, note) VALUES (1, 6, 'newest')")
+    _ = try await ana.sync()
+    _ = try await eve.join(link: kept.link, options: options) { _ in true }
+    #expect(try place.rows("e.db", "SELECT note FROM entries WHERE note = 'newest'") == ["newest"])
+    _ = try await ana.sync()
+    _ = try await eve.sync()
+    #expect(try await names(eve) == ["Ana", "Ben", "Eve"])
+  }
+
+  @Test("only owners decide about others, nobody about themselves, and a name that fits nobody or several is refused")
+  func refusals() async throws {
+    let (place, ana, ben) = try await household()
+    defer { withExtendedLifetime(place) {} }
+    #expect(await code { () async throws(LatchkeyError) in try await ben.removeMember("Ana") } == "not-an-owner")
+    #expect(await code { () async throws(LatchkeyError) in try await ana.removeMember("Ana") } == "yourself")
+    #expect(await code { () async throws(LatchkeyError) in try await ana.removeMember("Nobody") } == "no-such-member")
+    #expect(
+      await code { () async throws(LatchkeyError) in try await ana.setRole(.reader, of: "x") } == "no-such-member")
+    #expect(await code { () async throws(LatchkeyError) in try await ana.revokeInvite("ffffff") } == "no-such-invite")
+  }
+}
