@@ -30,10 +30,11 @@ enum RealServers {
     return try WebDAVConfiguration(locator).root.port
   }
 
-  /// The URL of a place below another.
-  static func below(_ url: String, _ name: String) throws -> String {
+  /// The URL of a place beside another: what one test leaves there is nothing to the next.
+  static func beside(_ url: String, _ name: String) throws -> String {
     let parts = url.split(separator: "?", maxSplits: 1)
-    return "\(parts[0])/\(name)" + (parts.count == 2 ? "?\(parts[1])" : "")
+    let above = parts[0].prefix(through: parts[0].lastIndex(of: "/") ?? parts[0].startIndex)
+    return "\(above)\(name)" + (parts.count == 2 ? "?\(parts[1])" : "")
   }
 
   /// Opens a store over a line that breaks: what is worth another try gets one.

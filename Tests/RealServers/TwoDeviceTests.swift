@@ -37,7 +37,7 @@ struct TwoDeviceTests {
     let root = FileManager.default.temporaryDirectory.appending(path: "latchkey-\(UUID())").path
     try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: root) }
-    let store = try RealServers.below(url, "two-\(run)-\(UInt32.random(in: .min ... .max))")
+    let store = try RealServers.beside(url, "two-\(run)-\(UInt32.random(in: .min ... .max))")
     let homes = try zip(["ana", "ben"], gateways).map { name, gateway in
       Home(directory: "\(root)/\(name)", stores: try registry(url, gateway.port), base: root)
     }
