@@ -244,6 +244,18 @@ extension Replica {
       ])
   }
 
+  /// Notes that a row does not wait for what it refers to no more: the app has put something else in its place.
+  func stopWaiting(_ row: Row) throws {
+    guard let id = row.id, !row.waits.isEmpty else { return }
+    var still: Set<RecordName> = []
+    if let target = row.parking?.target { still.insert(target) }
+    for case .reference(let target) in row.kept.values { still.insert(target) }
+    for target in row.waits.subtracting(still).sorted() {
+      try connection.run("DELETE FROM main.lk_wait WHERE target = ? AND row = ?", [.blob(target.bytes), .integer(id)])
+    }
+    row.waits.formIntersection(still)
+  }
+
   /// Notes that a row does not wait for anything any more: deleted, or shown by the app itself.
   func unpark(_ row: Row) throws {
     guard let id = row.id, row.parking != nil || !row.waits.isEmpty else { return }

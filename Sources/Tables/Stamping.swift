@@ -779,7 +779,7 @@ struct StampPass {
     case .insert:
       try replica.unpark(row)
       waitersOf.append(row.name)
-    case .update: break
+    case .update: try replica.stopWaiting(row)
     }
     try replica.save(row)
   }

@@ -134,13 +134,17 @@ extension World {
 
   /// Nothing waits for what is shown.
   private func checkWaiting(_ device: Device, _ connection: Connection) throws {
-    let waiting = try connection.integer(
+    let waiting = try connection.rows(
       """
-      SELECT count(*) FROM lk_wait w JOIN lk_row t ON t.record = w.target JOIN lk_row r ON r.id = w.row
+      SELECT hex(r.record), hex(w.target) FROM lk_wait w JOIN lk_row t ON t.record = w.target
+        JOIN lk_row r ON r.id = w.row
       WHERE t.key IS NOT NULL AND r.hash IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM lk_park p WHERE p.row = w.row AND p.kind = 3)
       """)
-    if waiting != 0 { throw Violation(.references, "\(device.name): rows wait for rows that are shown") }
+    if let first = waiting.first {
+      let names = first.compactMap(\.string).joined(separator: " for ")
+      throw Violation(.references, "\(device.name): \(waiting.count) rows wait for rows that are shown: \(names)")
+    }
   }
 
   /// What does not sync is the device's own, untouched.

@@ -59,6 +59,33 @@ struct ReferenceTests {
     #expect(try a.row("SELECT account, other, cents FROM entry") == "1|2|11")
   }
 
+  @Test("a row that the app points elsewhere waits no more for what it pointed at")
+  func pointedElsewhere() throws {
+    let a = try Device(1, schema)
+    let b = try Device(2, schema)
+    try a.app("INSERT INTO account VALUES (1, 'first')")
+    try a.stamp()
+    a.now += 10_000
+    try a.app("INSERT INTO account VALUES (2, 'second')")
+    try a.stamp()
+    a.now += 10_000
+    try a.app("INSERT INTO entry VALUES (1, 1, 2, 10)")
+    try a.stamp()
+    b.now = a.now
+    // The entry shows without its second account, which has not come.
+    try b.apply([a.log[0], a.log[2]])
+    #expect(try b.row("SELECT account, other FROM entry") == "1|NULL")
+    #expect(try b.row("SELECT count(*) FROM lk_wait") == "1")
+    try b.app("UPDATE entry SET other = 1")
+    try b.stamp()
+    #expect(try b.row("SELECT count(*) FROM lk_wait") == "0")
+    try b.apply([a.log[1]])
+    #expect(try b.row("SELECT account, other FROM entry") == "1|1")
+    b.applied[1] = 3
+    try settle(a, b)
+    #expect(try a.row("SELECT account, other FROM entry") == "1|1")
+  }
+
   @Test("rows that the app points at a row it inserts later are stamped with it")
   func danglingThenThere() throws {
     let a = try Device(1, schema)
