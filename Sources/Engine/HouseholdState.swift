@@ -165,6 +165,9 @@ public struct HouseholdState: Sendable {
       ?? secrets.held[epoch].map { EpochKeys(household: household, epoch: epoch, key: $0) }
   }
 
+  /// Epochs whose keys came from outside.
+  var heldEpochs: Set<EpochID> { Set(secrets.held.keys) }
+
   /// Of the epoch that this device writes into.
   public func currentKeys() throws(EngineError) -> EpochKeys {
     guard let keys = keys(of: epoch) else { throw .noKey(epoch) }

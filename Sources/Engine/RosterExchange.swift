@@ -229,8 +229,8 @@ struct RosterExchange {
       phase = .listing(keys)
       return .list(keys.prefix(.roster) + "/")
     }
-    // Epochs that were found and cannot be judged yet: their beginnings may lie in them.
-    for (epoch, _) in state.ring.keys.sorted(by: { $0.key < $1.key })
+    // Epochs that were found and cannot be judged yet, and those whose key came from outside: their beginnings lie in them.
+    for epoch in Set(state.ring.keys.keys).union(state.heldEpochs).sorted()
     where visited[epoch] == nil && !state.roster.contains(epoch) {
       guard let keys = state.keys(of: epoch) else { continue }
       phase = .listing(keys)

@@ -275,12 +275,13 @@ struct ZoneExchange {
     return .database(.apply(groups: counted, origin: origin, author: author))
   }
 
-  /// Whether rows count: their author might write by what the entry cites. A newcomer's entries do not cite its admission: then what it may do
-  /// now counts. What a removed device wrote behind its limit was not read.
+  /// Whether rows count: their author might write by what the entry cites. A newcomer's entries do not cite its admission: then what that made
+  /// of it counts. What a removed device wrote behind its limit was not read.
   private mutating func counts(_ group: LogGroup, _ origin: Origin) -> Bool {
     let citing = Citing(device: origin.device, heads: group.rosterHeads)
     if let known = authority[citing] { return known }
-    let role = state.roster.role(of: origin.device, at: group.rosterHeads) ?? state.roster.role(of: origin.device)
+    let role =
+      state.roster.role(of: origin.device, at: group.rosterHeads) ?? state.roster.roleAtEnrolment(of: origin.device)
     let may = (role ?? .reader) >= .member
     authority[citing] = may
     return may

@@ -163,6 +163,7 @@ extension Home {
           joining: HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret))
         try claim(invite, shown, link.secret)
       }
+      if try state(of: keys.household).isRemoved { throw LatchkeyError.wasRemoved }
       let membership = try membership(of: keys.household)
       let report = try await round(membership, access: access)
       if link.role == .mine { try await alignOwnDevices(membership, access: access) }
@@ -294,6 +295,11 @@ extension Home {
         next: ["try again later", "tell the person who invited you"])
     }
     let roster = state.roster.state
+    if let device = try contentsIfAny()?.device.id,
+      roster.limited.contains(where: { $0.device == device && $0.isRemoved })
+    {
+      throw LatchkeyError.wasRemoved
+    }
     guard let invite = roster.invites.first(where: { $0.terms.claimKey == link.secret.keys.claimKey.publicKey }),
       roster.isPrivate == (link.role == .mine)
     else { throw LatchkeyError(.damage, "forged-invite", "The household's roster does not hold this invite.") }
@@ -376,6 +382,11 @@ extension Home {
 }
 
 extension LatchkeyError {
+  static let wasRemoved = LatchkeyError(
+    .membership, "removed",
+    "This device was in the household before, and left it or was removed: with these keys it does not come in again.",
+    next: ["join with a new identity: another --home DIR, and --name NAME"])
+
   init(link error: LinkError) {
     switch error {
     case .notALink:

@@ -75,11 +75,19 @@ extension Home {
     try await reporting {
       let (membership, access, person) = try await memberToChange(member, household)
       let roster = try state(of: membership.id).roster.state
+      if let unknown = keeping.first(where: { name in !roster.people.contains { $0.name == name } }) {
+        throw LatchkeyError(
+          .usage, "no-such-member",
+          "The household \(membership.name) has no member \(unknown) to keep. Nothing was changed.",
+          next: ["latchkey members list"])
+      }
+      let me = try contents().person
       var people: Set<PersonID> = [person.id]
       // Whoever was let in by links of removed people alone goes along, and so on.
       while true {
         let more = roster.people.filter { other in
-          guard !people.contains(other.id), other.id != roster.genesis?.chain.person, !keeping.contains(other.name)
+          guard !people.contains(other.id), other.id != roster.genesis?.chain.person, other.id != me,
+            !keeping.contains(other.name)
           else {
             return false
           }
@@ -92,11 +100,6 @@ extension Home {
       }
       let names = [person.name] + roster.people.filter { people.contains($0.id) && $0.id != person.id }.map(\.name)
       if isRehearsal { return names }
-      guard !people.contains(try contents().person) else {
-        throw LatchkeyError(
-          .usage, "would-remove-you", "\(person.name) invited you, or those who did: removing them removes you, too.",
-          next: ["have another owner do it", "latchkey members remove with --keep and your name"])
-      }
       let gone = Set(roster.devices.filter { people.contains($0.person) }.map(\.id))
       let limits = try await limits(of: gone, membership, access)
       var change = NextChange(removing: Dictionary(uniqueKeysWithValues: gone.map { ($0, limits[$0] ?? []) }))
@@ -141,6 +144,11 @@ extension Home {
       _ = try await round(membership, access: access)
       let state = try state(of: membership.id)
       if state.roster.state.leaving.contains(try contents().device.id) { return }
+      // What waits in this person's files goes out first: afterwards nothing does.
+      for path in try databases() {
+        guard let replica = try? Replica(path: path), replica.binding.household == membership.id else { continue }
+        _ = try await round(membership, access: access, replica: replica)
+      }
       try write([.leave], into: membership)
       _ = try await round(membership, access: access)
     }

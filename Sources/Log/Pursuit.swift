@@ -121,8 +121,8 @@ public struct LogReader: Sendable {
     var place = known.places[epoch] ?? Belief.Place(tag: keys.headTag(zone: zone, origin: body.origin))
     let accepted = known.mark?.sequence ?? 0
     if body.lastSequence < accepted {
-      // An epoch that the author has left shows less than the one that it went on in.
-      guard known.places.contains(where: { $0.key != epoch && $0.value.counter > 0 }) else {
+      // An epoch that the author has left shows less than the one that it went on in; and roster entries come in copies, too.
+      guard zone == .roster || known.places.contains(where: { $0.key != epoch && $0.value.counter > 0 }) else {
         throw .rollback(origin: body.origin, accepted: accepted, shown: body.lastSequence)
       }
     }

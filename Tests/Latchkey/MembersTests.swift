@@ -85,6 +85,47 @@ struct MembersTests {
     #expect(try place.rows("a.db", "SELECT note FROM entries WHERE cents = 7") == ["only Cy saw it"])
   }
 
+  @Test("rows of somebody whose admission the remover learns of in removing count for all")
+  func removedAtFirstSight() async throws {
+    let (place, ana, ben) = try await household()
+    let invite = try await ana.invite(household: "Smith")
+    let xi = place.home("xi")
+    _ = try await xi.join(
+      link: invite.link, options: JoinOptions(database: place.path("x.db"), name: "Xi", device: "phone")
+    ) { _ in true }
+    try place.run("x.db", "INSERT INTO entries(account, cents, note) VALUES (1, 7, 'before admission')")
+    _ = try await xi.sync()
+    _ = try await ben.sync()
+    #expect(try place.rows("b.db", "SELECT note FROM entries WHERE cents = 7") == ["before admission"])
+    try await ana.removeMember("Xi")
+    for _ in 0..<3 {
+      _ = try await ana.sync()
+      _ = try await ben.sync()
+    }
+    #expect(try place.rows("a.db", budgetDump) == place.rows("b.db", budgetDump))
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE cents = 7") == ["before admission"])
+  }
+
+  @Test("a device of one's own that is added after several epochs follows to the newest", arguments: 0..<4)
+  func ownDeviceLater(round: Int) async throws {
+    let (place, ana, _) = try await household()
+    for _ in 0...round { try await ana.rotateKey() }
+    let invite = try await ana.addDevice()
+    let second = place.home("second")
+    _ = try await second.join(link: invite.link, options: JoinOptions(device: "second")) { _ in true }
+    for _ in 0..<3 {
+      _ = try await ana.sync()
+      _ = try await second.sync()
+    }
+    try await second.attach(place.path("s.db"), zone: "Budget")
+    try place.run("s.db", "INSERT INTO entries(account, cents, note) VALUES (1, 7, 'from the second')")
+    for _ in 0..<2 {
+      #expect(!(try await second.sync().warnings.contains { $0.code == "provisional" }))
+      _ = try await ana.sync()
+    }
+    #expect(try place.rows("a.db", "SELECT note FROM entries WHERE cents = 7") == ["from the second"])
+  }
+
   @Test("people whom a removed member invited go along unless they are kept; open invites end")
   func introduced() async throws {
     let (place, ana, ben) = try await household()
@@ -134,13 +175,19 @@ struct MembersTests {
   func leaving() async throws {
     let (place, ana, ben) = try await household()
     try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 1, 'before')")
-    _ = try await ben.sync()
+    // What waits goes out with it.
     try await ben.leave()
     _ = try await ana.sync()
     #expect(try await names(ana) == ["Ana"])
     #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'before'") == ["before"])
     #expect(await code { () async throws(LatchkeyError) in _ = try await ben.sync(place.path("b.db")) } == "removed")
     #expect(await code { () async throws(LatchkeyError) in try await ana.leave() } == "not-allowed")
+    // For good: with these keys nobody comes in again.
+    let again = try await ana.invite(household: "Smith")
+    #expect(
+      await code { () async throws(LatchkeyError) in
+        _ = try await ben.join(link: again.link, options: JoinOptions(database: place.path("again.db"))) { _ in true }
+      } == "removed")
   }
 
   @Test("a withdrawn invite lets nobody in, and a link made before still does after others came and went")
@@ -175,6 +222,9 @@ struct MembersTests {
     #expect(await code { () async throws(LatchkeyError) in try await ben.removeMember("Ana") } == "not-an-owner")
     #expect(await code { () async throws(LatchkeyError) in try await ana.removeMember("Ana") } == "yourself")
     #expect(await code { () async throws(LatchkeyError) in try await ana.removeMember("Nobody") } == "no-such-member")
+    #expect(
+      await code { () async throws(LatchkeyError) in try await ana.removeMember("Ben", keeping: ["Nobody"]) }
+        == "no-such-member")
     #expect(
       await code { () async throws(LatchkeyError) in try await ana.setRole(.reader, of: "x") } == "no-such-member")
     #expect(await code { () async throws(LatchkeyError) in try await ana.revokeInvite("ffffff") } == "no-such-invite")

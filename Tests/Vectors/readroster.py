@@ -324,14 +324,18 @@ class Roster:
 
     # ---- what rows need ----
     def might_write(self, device, heads):
-        """Whether a row's author might write it by the roster heads that it cites; of somebody not yet in there, whether it may now."""
+        """Whether a row's author might write it by the roster heads that it cites; of somebody not yet in there, by what let it in."""
         mask = 0
         for head in heads:
             mask |= self.model.past[self.model.at[head.hex()]] if head.hex() in self.model.at else 0
         then = self.model.state(mask)
         if self.device(device) in then.devices():
             return then.level(person(self.device(device))) >= 2
-        return self.devices.get(device, 0) >= 2
+        came = self.state.came.get(self.device(device))
+        if not came:
+            return False
+        let_in = self.model.state(self.model.past[self.model.at[min(x[:2] for x in came)[1]]])
+        return let_in.level(person(self.device(device))) >= 2
 
     def limit(self, zone, origin):
         """How far the rows of a removed or narrowed device count in one log: (sequence, hash). None: as far as it goes."""

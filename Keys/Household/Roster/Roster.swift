@@ -303,6 +303,21 @@ public struct Roster: Sendable {
     return facts(of: past, endingIn: heads).role(of: device)
   }
 
+  /// What a device might do by what let it in, whatever became of it since; nil for one that nothing let in.
+  public func roleAtEnrolment(of device: DeviceID) -> Role? {
+    let nodes = graph.nodes.indices.filter { at in
+      switch judged[at]?.change {
+      case .enrol(let chain, _, _, _)?: chain.keys.id == device
+      case .admit(let claim, let chain, _, _, _, _)?: chain.keys.id == device || claim.kit?.keys.id == device
+      default: false
+      }
+    }
+    let first = nodes.min { a, b in
+      (graph.nodes[a].depth, graph.nodes[a].entry.hash) < (graph.nodes[b].depth, graph.nodes[b].entry.hash)
+    }
+    return first.flatMap { role(of: device, at: [graph.nodes[$0].entry.hash]) }
+  }
+
   /// What a device may do now; nil for one that is not in the household.
   public func role(of device: DeviceID) -> Role? { whole.role(of: device) }
 

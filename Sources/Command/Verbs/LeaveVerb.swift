@@ -6,7 +6,7 @@ extension Verbs {
     summary: "leave a household",
     details: [
       "Your devices are dropped when the next of the others syncs; after that you read nothing new. The rows in your files stay. The "
-        + "last owner cannot leave: make somebody else an owner first."
+        + "last owner cannot leave: make somebody else an owner first. It is for good: to come back takes a new identity."
     ],
     options: [.household, confirm],
     exits: [
