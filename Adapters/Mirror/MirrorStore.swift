@@ -21,7 +21,7 @@ public struct MirrorStore: ObjectStore {
     public var other: Side { self == .first ? .second : .first }
   }
 
-  /// How one of the two stands, as far as this session has seen.
+  /// How one of the two stands, as far as its requests have shown.
   public struct Standing: Equatable, Sendable {
     /// Why its last request failed; nil if it did not.
     public var failure: StorageError?

@@ -256,7 +256,7 @@ private struct Vectors {
     world.write(.openInvite(terms), by: world.ana)
     let link = InviteLink(
       secret: secret, household: world.household, checkpoint: Roster.checkpoint(world.roster.heads),
-      locator: "folder:/home/ana/Dropbox/household", expiry: terms.expiry, role: .reader)
+      locator: "folder:/srv/ana/Dropbox/household", expiry: terms.expiry, role: .reader)
     let withCredential = InviteLink(
       secret: secret, household: world.household, checkpoint: link.checkpoint, locator: "s3+https://x/y",
       credential: Credential("id:key"), expiry: terms.expiry, role: .reader)

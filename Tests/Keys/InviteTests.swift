@@ -8,7 +8,7 @@ struct InviteLinkTests {
     var random = SeededRandom(seed)
     return InviteLink(
       secret: InviteSecret(&random), household: Hash32(random.bytes(32)) ?? .zero,
-      checkpoint: Hash32(random.bytes(32)) ?? .zero, locator: "folder:/home/ana/Dropbox/Lätch key",
+      checkpoint: Hash32(random.bytes(32)) ?? .zero, locator: "folder:/srv/ana/Dropbox/Lätch key",
       credential: credential, expiry: 1_900_000_000_000, role: .member)
   }
 

@@ -2,7 +2,7 @@ import LatchkeyStorage
 import Testing
 
 @Suite struct LocatorTests {
-  private func parse(_ text: String, _ base: String = "/home/ana") throws -> Locator {
+  private func parse(_ text: String, _ base: String = "/srv/ana") throws -> Locator {
     try Locator(parsing: text, relativeTo: base)
   }
 
@@ -11,11 +11,11 @@ import Testing
     arguments: [
       ("/mnt/share", "folder:/mnt/share"), ("folder:/mnt/share", "folder:/mnt/share"),
       ("FOLDER:/mnt/share/", "folder:/mnt/share"), ("folder:///mnt//share/./x", "folder:/mnt/share/x"),
-      ("share", "folder:/home/ana/share"), ("folder:share", "folder:/home/ana/share"),
-      ("./share", "folder:/home/ana/share"), ("../ben/share", "folder:/home/ben/share"), (".", "folder:/home/ana"),
-      ("/../..", "folder:/"), ("./a:b", "folder:/home/ana/a:b"), ("dir/a:b", "folder:/home/ana/dir/a:b"),
-      ("folder:a:b", "folder:/home/ana/a:b"), ("my share: 2", "folder:/home/ana/my share: 2"),
-      ("/mnt/Müll ?#%", "folder:/mnt/Müll ?#%"), ("./~", "folder:/home/ana/~"), ("folder:/a@b", "folder:/a@b"),
+      ("share", "folder:/srv/ana/share"), ("folder:share", "folder:/srv/ana/share"),
+      ("./share", "folder:/srv/ana/share"), ("../ben/share", "folder:/srv/ben/share"), (".", "folder:/srv/ana"),
+      ("/../..", "folder:/"), ("./a:b", "folder:/srv/ana/a:b"), ("dir/a:b", "folder:/srv/ana/dir/a:b"),
+      ("folder:a:b", "folder:/srv/ana/a:b"), ("my share: 2", "folder:/srv/ana/my share: 2"),
+      ("/mnt/Müll ?#%", "folder:/mnt/Müll ?#%"), ("./~", "folder:/srv/ana/~"), ("folder:/a@b", "folder:/a@b"),
     ])
   func folders(_ text: String, _ canonical: String) throws {
     let locator = try parse(text)

@@ -62,11 +62,11 @@ struct WebDAVQuirkTests {
     }
     let deep = try #require(ObjectName("a/b/c/d"))
     try await store.put(deep, bytes)
-    // Made by another device meanwhile: known to this session as missing.
+    // Made by another device meanwhile: this store knows it as missing.
     service.place("x/y", nil)
     try await store.put(try #require(ObjectName("x/y/z")), bytes)
     #expect(service.files == ["a/b/c/d": bytes, "x/y/z": bytes])
-    // Gone again, though this session knows it.
+    // Gone again, though this store knows it.
     if lacksDirectory != 403 {
       service.remove("\(ScriptedWebDAV.folder)/a")
       try await store.put(deep, bytes)
