@@ -299,7 +299,12 @@ struct RosterExchange {
         state.roster.role(of: body.origin.device) ?? .reader >= .member
       {
         report.unjudged.append(EntryBody.hash(of: entry.body))
-        if next.removals.contains(where: { $0.device == device.id }), next.roles.isEmpty { report.isRemoved = true }
+        // A member may remove none but its own: only an owner's word is taken for it before it can be judged.
+        if state.roster.role(of: body.origin.device) == .owner, next.roles.isEmpty,
+          next.removals.contains(where: { $0.device == device.id })
+        {
+          report.isRemoved = true
+        }
       } else {
         report.findings.append(.rosterBehind(origin: body.origin))
       }

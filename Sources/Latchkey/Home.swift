@@ -24,8 +24,6 @@ public actor Home {
   let stores: StoreRegistry
   let world: World
   let keyring: any Keyring
-  /// While a `Next` that drops those who left is written: its own rounds do not begin another.
-  var isDroppingLeavers = false
   /// What relative store paths are resolved against.
   let base: String
 

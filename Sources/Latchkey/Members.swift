@@ -146,8 +146,9 @@ extension Home {
       if state.roster.state.leaving.contains(try contents().device.id) { return }
       // What waits in this person's files goes out first: afterwards nothing does.
       for path in try databases() {
-        guard let replica = try? Replica(path: path), replica.binding.household == membership.id else { continue }
-        _ = try await round(membership, access: access, replica: replica)
+        // A file that is gone keeps nobody; one that cannot be opened now may hold what nobody else has.
+        guard fileExists(path), try binding(path)?.household == membership.id else { continue }
+        _ = try await round(membership, access: access, replica: try Replica(path: path))
       }
       try write([.leave], into: membership)
       _ = try await round(membership, access: access)
@@ -231,7 +232,7 @@ extension Home {
       try state.seal(now: world.now(), random: &random)
       do {
         try keep(state, after: former)
-        _ = try await round(membership, access: access)
+        _ = try await roundAlone(membership, access: access)
         return
       } catch is Overtaken { continue }
     }

@@ -11,28 +11,23 @@ extension Home {
   /// - Parameters:
   ///   - replica: the attached database whose zone is to be brought up to date; nil for the roster alone.
   func round(_ membership: Membership, access: StoreAccess, replica: Replica? = nil) async throws -> RoundReport {
-    var tries = 0
-    while true {
+    let report = try await roundAlone(membership, access: access, replica: replica)
+    if report.hasLeavers { try await dropLeavers(membership, access) }
+    return report
+  }
+
+  /// The same, without looking after those who leave.
+  func roundAlone(_ membership: Membership, access: StoreAccess, replica: Replica? = nil) async throws -> RoundReport {
+    for _ in 0..<8 {
       do {
-        var report = try await attemptRound(membership, access: access, replica: replica)
+        let report = try await attemptRound(membership, access: access, replica: replica)
         // A claim that lies in an epoch which has ended meanwhile may not be seen.
-        if try claimAgain(membership) {
-          report = try await attemptRound(membership, access: access, replica: replica)
-        }
-        if report.hasLeavers, !isDroppingLeavers {
-          isDroppingLeavers = true
-          defer { isDroppingLeavers = false }
-          try await dropLeavers(membership, access)
-        }
-        return report
-      } catch is Overtaken {
-        tries += 1
-        if tries == 8 {
-          throw LatchkeyError(
-            .busy, "home-busy", "Other processes keep syncing the same household.", next: ["run it again"])
-        }
-      }
+        guard try claimAgain(membership) else { return report }
+        return try await attemptRound(membership, access: access, replica: replica)
+      } catch is Overtaken { continue }
     }
+    throw LatchkeyError(
+      .busy, "home-busy", "Other processes keep syncing the same household.", next: ["run it again"])
   }
 
   private func put(_ name: ObjectName, _ bytes: [UInt8], _ access: StoreAccess) async throws -> Event {
