@@ -2,55 +2,6 @@ public import LatchkeyEncoding
 public import LatchkeyKeys
 public import LatchkeyLog
 
-/// Why the engine cannot go on.
-public enum EngineError: Error, Equatable, Sendable {
-  /// The place has no marker object: not mounted, emptied, or never a store.
-  case storeMissing
-  /// The marker is another store's than the one this household was kept in.
-  case otherStore
-  /// The marker is not one, or of a newer version.
-  case badMarker(String)
-  /// An operation would not count: the author may not do this.
-  case refused(RosterRefusal)
-  /// The roster holds an operation that this version does not evaluate; nothing is uploaded.
-  case newerRoster
-  /// Kept state does not decode.
-  case damagedState(String)
-  /// This device holds no key of the epoch that it would have to read or write.
-  case noKey(EpochID)
-  /// A sealed object would exceed its limit.
-  case tooLarge
-  /// The performer answered with another event than the effect asks for: a defect of the performer.
-  case outOfOrder(String)
-}
-
-/// The keys that a device opens a household's epochs with.
-public struct HouseholdSecrets: Sendable {
-  public let device: DeviceKeys
-  /// Keys that came with an invite, from the private household or with a kit: where walking begins.
-  public var held: [EpochID: EpochKey]
-  /// The link that this device joins with, until it was let in: epochs that begin meanwhile are sealed to it.
-  public var link: Link?
-
-  public struct Link: Sendable {
-    public let invite: InviteID
-    public let box: BoxKey
-    public init(invite: InviteID, box: BoxKey) { (self.invite, self.box) = (invite, box) }
-  }
-
-  public init(device: DeviceKeys, held: [EpochID: EpochKey] = [:], link: Link? = nil) {
-    (self.device, self.held, self.link) = (device, held, link)
-  }
-
-  func ring(of household: HouseholdID) -> EpochRing {
-    var ring = EpochRing(household: household)
-    ring.hold(device.box, of: device.id)
-    if let link { ring.hold(link.box, of: link.invite) }
-    for (epoch, key) in held.sorted(by: { $0.key < $1.key }) { ring.hold(key, of: epoch) }
-    return ring
-  }
-}
-
 /// What a device knows of a household, beside the keys: its roster and this device's own log in it.
 ///
 /// Kept in one atomic replace beside the keyring. Rows and what is believed of them are kept in the database instead. The keys of

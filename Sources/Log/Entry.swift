@@ -162,6 +162,37 @@ public struct StoredEntry: Equatable, Sendable {
     guard signature.count == 64 else { throw LogError.malformed("signature length") }
   }
 
+  /// Entries one after the other, as objects hold them.
+  static func write(_ entries: [StoredEntry], to w: inout CBORWriter) {
+    w.array(entries.count)
+    for entry in entries { entry.write(to: &w) }
+  }
+
+  static func list(from r: inout CBORReader) throws -> [StoredEntry] {
+    var entries: [StoredEntry] = []
+    for _ in 0..<(try r.array(max: LogLimits.entriesPerObject)) { entries.append(try StoredEntry(from: &r)) }
+    return entries
+  }
+
+  /// Cuts entries into runs that make one object each.
+  static func runs(of entries: [StoredEntry]) -> [ArraySlice<StoredEntry>] {
+    var runs: [ArraySlice<StoredEntry>] = []
+    var start = 0
+    var weight = 0
+    for (index, entry) in entries.enumerated() {
+      let isFull =
+        weight + entry.weight > LogLimits.segmentTarget - 65_536 || index - start == LogLimits.entriesPerObject
+      if index > start && isFull {
+        runs.append(entries[start..<index])
+        start = index
+        weight = 0
+      }
+      weight += entry.weight
+    }
+    if start < entries.count { runs.append(entries[start...]) }
+    return runs
+  }
+
   /// One entry alone, as it is kept beside the keyring.
   public func encoded() -> [UInt8] {
     var w = CBORWriter(reserving: weight)

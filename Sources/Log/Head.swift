@@ -195,8 +195,7 @@ public struct HeadContent: Sendable {
     w.array(3)
     w.byteString(body)
     w.byteString(signature)
-    w.array(tail.count)
-    for entry in tail { entry.write(to: &w) }
+    StoredEntry.write(tail, to: &w)
     return w.bytes
   }
 
@@ -206,9 +205,7 @@ public struct HeadContent: Sendable {
       try r.array(exactly: 3)
       body = try r.byteString(max: LogLimits.headBytes)
       signature = try r.byteString(max: 64)
-      var entries: [StoredEntry] = []
-      for _ in 0..<(try r.array(max: LogLimits.entriesPerObject)) { entries.append(try StoredEntry(from: &r)) }
-      tail = entries
+      tail = try StoredEntry.list(from: &r)
       try r.finish()
     } catch let error as LogError {
       throw error
@@ -241,8 +238,7 @@ public struct SegmentContent: Sendable {
     w.id(zone)
     w.uint(index)
     w.uint(firstSequence)
-    w.array(entries.count)
-    for entry in entries { entry.write(to: &w) }
+    StoredEntry.write(entries, to: &w)
     return w.bytes
   }
 
@@ -257,9 +253,7 @@ public struct SegmentContent: Sendable {
       zone = try r.id()
       index = try r.uint()
       firstSequence = try r.uint()
-      var list: [StoredEntry] = []
-      for _ in 0..<(try r.array(max: LogLimits.entriesPerObject)) { list.append(try StoredEntry(from: &r)) }
-      entries = list
+      entries = try StoredEntry.list(from: &r)
       try r.finish()
     } catch let error as LogError {
       throw error
@@ -276,27 +270,14 @@ public struct RosterCopy: Sendable {
 
   /// Cuts entries into copies that make one object each.
   public static func copies(of entries: [StoredEntry]) -> [RosterCopy] {
-    var out: [RosterCopy] = []
-    var run: [StoredEntry] = []
-    var weight = 0
-    for entry in entries {
-      if !run.isEmpty, weight + entry.weight > LogLimits.segmentTarget || run.count == LogLimits.entriesPerObject {
-        out.append(RosterCopy(entries: run))
-        (run, weight) = ([], 0)
-      }
-      run.append(entry)
-      weight += entry.weight
-    }
-    if !run.isEmpty { out.append(RosterCopy(entries: run)) }
-    return out
+    StoredEntry.runs(of: entries).map { RosterCopy(entries: Array($0)) }
   }
 
   public func encoded() -> [UInt8] {
     var w = CBORWriter(reserving: 64 + entries.reduce(0) { $0 + $1.weight })
     w.array(2)
     w.uint(1)
-    w.array(entries.count)
-    for entry in entries { entry.write(to: &w) }
+    StoredEntry.write(entries, to: &w)
     return w.bytes
   }
 
@@ -307,9 +288,7 @@ public struct RosterCopy: Sendable {
       let version = try r.uint()
       guard version == 1 else { throw LogError.newer("roster copy version \(version)") }
       guard count == 2 else { throw LogError.malformed("roster copy") }
-      var list: [StoredEntry] = []
-      for _ in 0..<(try r.array(max: LogLimits.entriesPerObject)) { list.append(try StoredEntry(from: &r)) }
-      entries = list
+      entries = try StoredEntry.list(from: &r)
       try r.finish()
     } catch let error as LogError {
       throw error

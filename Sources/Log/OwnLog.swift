@@ -196,7 +196,7 @@ public struct OwnLog: Equatable, Sendable {
     var out: [SealedObject] = []
     let bodyWeight = 512 + facts.vector.count * 72 + facts.rosterHeads.count * 34 + facts.unapplied.count * 40
     if bodyWeight + tail.reduce(0, { $0 + $1.weight }) > LogLimits.sealedTailBytes - Envelope.overhead {
-      for run in runs(of: tail) {
+      for run in StoredEntry.runs(of: tail) {
         lastSegment += 1
         let content = SegmentContent(
           origin: origin, zone: zone, index: lastSegment, firstSequence: segmentsEnd + 1, entries: Array(run))
@@ -231,25 +231,6 @@ public struct OwnLog: Equatable, Sendable {
     unconfirmed.append(Position(mark: Mark(sequence: lastSequence, hash: lastHash), hlc: lastHLC))
     isSealed = true
     return out
-  }
-
-  /// Cuts entries into runs that make one segment each.
-  private func runs(of entries: [StoredEntry]) -> [ArraySlice<StoredEntry>] {
-    var runs: [ArraySlice<StoredEntry>] = []
-    var start = 0
-    var weight = 0
-    for (index, entry) in entries.enumerated() {
-      let isFull =
-        weight + entry.weight > LogLimits.segmentTarget - 65_536 || index - start == LogLimits.entriesPerObject
-      if index > start && isFull {
-        runs.append(entries[start..<index])
-        start = index
-        weight = 0
-      }
-      weight += entry.weight
-    }
-    if start < entries.count { runs.append(entries[start...]) }
-    return runs
   }
 
   /// Heads that may be deleted: not among the newest four, and older than ten minutes (format §7).
