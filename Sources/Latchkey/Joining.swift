@@ -323,21 +323,17 @@ extension Home {
   }
 
   /// Claims anew where the epoch in which this device claimed has ended before anybody let it in, and forgets the link once somebody has.
-  ///
-  /// - Returns: whether a claim waits to be sent.
-  func claimAgain(_ membership: Membership) throws -> Bool {
-    guard let joining = try contents()[membership.id]?.joining else { return false }
+  func claimAgain(_ membership: Membership) throws {
+    guard let joining = try contents()[membership.id]?.joining else { return }
     let state = try state(of: membership.id)
     guard state.isProvisional else {
-      try keyring.update { $0[membership.id]?.joining = nil }
-      return false
+      return try keyring.update { $0[membership.id]?.joining = nil }
     }
     guard state.needsClaim,
       let invite = state.roster.state.invites.first(where: { $0.terms.id == joining.invite }),
       invite.status(now: UInt64(max(world.now(), 0))) == .open
-    else { return false }
+    else { return }
     try claim(invite, state, joining.secret)
-    return true
   }
 
   private func makeClaim(

@@ -125,6 +125,41 @@ struct RosterExchangeTests {
     #expect(cy.state.roster.state.people.map(\.name).sorted() == ["Anna", "Benjamin", "Cy"])
   }
 
+  @Test(
+    "a Next that nobody can judge holds the outbox for a day, and a member's word that somebody is removed is not taken for it"
+  )
+  func unjudgedNext() throws {
+    for (role, isBelieved) in [(InviteRole.member, false), (.owner, true)] {
+      var home = try Household("unjudged \(role)")
+      let ben = try home.join("Ben", as: role)
+      _ = try home.syncAna()
+      // Ben cites an entry that nobody is shown, and removes Ana.
+      let keys = try home.current
+      let next = Next(
+        parents: [keys.epoch], form: .moved, commitment: .zero, recipients: [], formers: [],
+        removals: [Next.Removal(device: home.ana.keys.id, limits: [])], roles: [], confirmed: [], store: nil)
+      var log = ben.state.log
+      _ = log.append(
+        parts: [(RosterOperation.next(next).payload, true)], hlc: log.lastHLC + (1 << 32),
+        rosterHeads: [EntryBody.payloadHash([1])], signing: ben.keys.signing)
+      let entry = try #require(log.tail.last)
+      let below = keys.nextName(origin: log.origin, sequence: log.lastSequence)
+      home.shelf.put(
+        keys.objectName(zone: .roster, below),
+        try Envelope.seal(
+          entry.encoded(), at: keys.place(.next, zone: .roster, name: below), key: keys.zoneKey(.roster),
+          nonce: EnvelopeNonce(&home.random)))
+
+      home.ana.written = [[1]]
+      let held = try home.syncAna()
+      #expect(held.unjudged.count == 1 && held.sent == 0)
+      #expect(held.isRemoved == isBelieved)
+      // After a day it is not waited for any more, unless it is an owner who says that this device is out.
+      let later = try #require(try home.ana.round(&home.shelf, now: 1_000 + 86_400_000))
+      #expect(later.unjudged.isEmpty && later.sent == (isBelieved ? 0 : 1))
+    }
+  }
+
   @Test("an operation that would not count is not written")
   func refused() throws {
     var home = try Household("refused")

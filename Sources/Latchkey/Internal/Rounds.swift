@@ -20,9 +20,8 @@ extension Home {
   func roundAlone(_ membership: Membership, access: StoreAccess, replica: Replica? = nil) async throws -> RoundReport {
     for _ in 0..<8 {
       do {
-        let report = try await attemptRound(membership, access: access, replica: replica)
         // A claim that lies in an epoch which has ended meanwhile may not be seen.
-        guard try claimAgain(membership) else { return report }
+        try claimAgain(membership)
         return try await attemptRound(membership, access: access, replica: replica)
       } catch is Overtaken { continue }
     }
