@@ -150,7 +150,22 @@ extension Home {
       guard let keys = blob.open(with: link.secret.keys) else {
         throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
       }
-      if try contentsIfAny()?[keys.household] == nil {
+      if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
+        // Nobody has let this device in with the link that it used before: it goes on with this one.
+        let shown = try await look(keys, blob.invite, link, access)
+        let invite = try check(shown, link, blob)
+        let current = try shown.currentKeys()
+        try keyring.update {
+          $0[keys.household]?.joining = HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret)
+          if $0[keys.household]?.epochs.contains(where: { $0.id == current.epoch }) == false {
+            $0[keys.household]?.epochs.append(.init(id: current.epoch, key: current.key))
+          }
+        }
+        let membership = try membership(of: keys.household)
+        // What the new link shows is read before the claim is made of it.
+        _ = try await roundAlone(membership, access: access)
+        if try state(of: keys.household).isProvisional { try claim(invite, state(of: keys.household), link.secret) }
+      } else if try contentsIfAny()?[keys.household] == nil {
         // Everything that can be wrong with the invite is found before anything is kept or written.
         let shown = try await look(keys, blob.invite, link, access)
         let invite = try check(shown, link, blob)
@@ -322,18 +337,21 @@ extension Home {
     try keep(state, after: former)
   }
 
-  /// Claims anew where the epoch in which this device claimed has ended before anybody let it in, and forgets the link once somebody has.
+  /// Claims where this device has not claimed yet, or in an epoch that has ended before anybody let it in.
   func claimAgain(_ membership: Membership) throws {
     guard let joining = try contents()[membership.id]?.joining else { return }
     let state = try state(of: membership.id)
-    guard state.isProvisional else {
-      return try keyring.update { $0[membership.id]?.joining = nil }
-    }
     guard state.needsClaim,
       let invite = state.roster.state.invites.first(where: { $0.terms.id == joining.invite }),
       invite.status(now: UInt64(max(world.now(), 0))) == .open
     else { return }
     try claim(invite, state, joining.secret)
+  }
+
+  /// Forgets the link of a device that was let in.
+  func forgetLink(_ membership: Membership) throws {
+    guard try contents()[membership.id]?.joining != nil else { return }
+    try keyring.update { $0[membership.id]?.joining = nil }
   }
 
   private func makeClaim(

@@ -32,14 +32,25 @@ extension Home {
   /// Withdraws an invite: nobody is let in with it any more, and what is written from now on is not readable with its link.
   ///
   /// - Parameter id: the invite's id, or the beginning of it: six characters or more.
-  /// - Throws: ``LatchkeyError`` of kind `usage` (no such invite), `membership` (not this person's to withdraw), `store`.
+  /// - Throws: ``LatchkeyError`` of kind `usage` (no such invite), `key` (used already), `membership` (not this person's to withdraw),
+  ///   `store`.
   public func revokeInvite(_ id: String, household: String? = nil) async throws(LatchkeyError) {
     try await reporting {
       let membership = try membership(named: household)
       let access = try await openStore(of: membership)
-      _ = try await round(membership, access: access)
+      func matching() throws -> Set<InviteID> {
+        Set(
+          try state(of: membership.id).roster.state.invites.map(\.terms.id).filter {
+            $0.description.hasPrefix(id) && id.count >= 6
+          })
+      }
+      // A round lets in who has claimed: one that is known is withdrawn before that.
+      var matches = try matching()
+      if matches.isEmpty {
+        _ = try await round(membership, access: access)
+        matches = try matching()
+      }
       let roster = try state(of: membership.id).roster.state
-      let matches = Set(roster.invites.map(\.terms.id).filter { $0.description.hasPrefix(id) && id.count >= 6 })
       guard let invite = matches.first, matches.count == 1 else {
         throw LatchkeyError(
           .usage, matches.isEmpty ? "no-such-invite" : "ambiguous-invite",
@@ -47,8 +58,13 @@ extension Home {
             ? "The household \(membership.name) has no invite \(id)."
             : "Several invites begin with \(id).", next: ["latchkey invites list"])
       }
-      let isOpen = roster.invites.contains { $0.terms.id == invite && $0.status(now: 0) == .open }
-      guard isOpen else { return }
+      let statuses = Set(roster.invites.filter { $0.terms.id == invite }.map { $0.status(now: 0) })
+      guard statuses.contains(.open) else {
+        if statuses.contains(.revoked) { return }
+        throw LatchkeyError(
+          .key, "link-used", "The invite was used already: whoever it let in stays.",
+          next: ["latchkey invites list", "latchkey members remove NAME"])
+      }
       try write([.revokeInvite(invite)], into: membership)
       // The round that sends it also begins the epoch that leaves the link behind.
       _ = try await round(membership, access: access)

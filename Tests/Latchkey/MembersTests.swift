@@ -215,6 +215,28 @@ struct MembersTests {
     #expect(try await names(eve) == ["Ana", "Ben", "Eve"])
   }
 
+  @Test("an invite that is withdrawn lets nobody in who has claimed and was not seen yet; one that was used says so")
+  func revokeBeforeAdmission() async throws {
+    let (place, ana, _) = try await household()
+    let invite = try await ana.invite(household: "Smith")
+    let eve = place.home("eve")
+    _ = try await eve.join(link: invite.link, options: JoinOptions(name: "Eve", device: "x")) { _ in true }
+    try await ana.revokeInvite(invite.id)
+    _ = try await ana.sync()
+    #expect(try await names(ana) == ["Ana", "Ben"])
+    let used = try #require(try await ana.invites().first { $0.status == "used" })
+    #expect(await code { () async throws(LatchkeyError) in try await ana.revokeInvite(used.id) } == "link-used")
+
+    // With another invite the same device comes in.
+    let again = try await ana.invite(household: "Smith")
+    let options = JoinOptions(database: place.path("e.db"))
+    _ = try await eve.join(link: again.link, options: options) { _ in true }
+    _ = try await ana.sync()
+    _ = try await eve.sync()
+    #expect(try await names(ana) == ["Ana", "Ben", "Eve"])
+    #expect(!(try await eve.sync().warnings.contains { $0.code == "provisional" }))
+  }
+
   @Test("only owners decide about others, nobody about themselves, and a name that fits nobody or several is refused")
   func refusals() async throws {
     let (place, ana, ben) = try await household()

@@ -17,7 +17,7 @@ extension Verbs {
       "With --dry-run the verdicts are shown and the file is not touched.",
     ],
     arguments: [.database],
-    options: [.zone, recipe, tables],
+    options: [.zone, recipe, tables, .template],
     exits: [
       .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
       .decisionNeeded, .newerFormat,
@@ -48,7 +48,8 @@ extension Verbs {
         return answer.outcome
       }
       do throws(LatchkeyError) {
-        let survey = try await context.library.attach(path, zone: arguments[.zone], rules: rules, tables: tables)
+        let survey = try await context.library.attach(
+          path, zone: arguments[.zone], rules: rules, tables: tables, template: arguments[.template])
         let zone = try await context.library.status(path).first?.zone
         return AttachAnswer(path: path, zone: zone?.name, survey: survey, isDryRun: false).outcome
       } catch {

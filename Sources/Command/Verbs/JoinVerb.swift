@@ -8,8 +8,6 @@ extension Verbs {
     "FILE", .file, "invite-file", "read the invite from this file, which only you can read (default: standard input)")
   private static let personalStore = Option.taking(
     "URL", .store, "personal-store", "where your own household is kept, if you have none yet")
-  private static let template = Option.taking(
-    "FILE", .file, "template", "an empty database of the app, copied for the new file")
 
   static let join = Verb(
     name: "join",
@@ -25,7 +23,7 @@ extension Verbs {
     options: [
       db, inviteFile, .zone.saying("which zone of the household, if it has several"),
       .name.saying("your name, if this device has no identity yet"), .device, personalStore,
-      .store.saying("where the household's store is reached from here"), template,
+      .store.saying("where the household's store is reached from here"), .template,
     ],
     exits: [
       .unusableDatabase, .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
@@ -51,7 +49,7 @@ extension Verbs {
         next: ["latchkey join --invite-file FILE", "latchkey join < FILE"])
       let options = JoinOptions(
         database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
-        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[template])
+        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template])
       let report = try await joined(link, options, context)
       return answer(report, path: options.database)
     })

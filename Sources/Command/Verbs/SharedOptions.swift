@@ -6,6 +6,8 @@ extension Option {
   static let store = Option.taking("URL", .store, "store", "where the data is kept: folder:PATH or a path")
   static let household = Option.taking("NAME", .text, "household", "the household, if you are in several")
   static let zone = Option.taking("NAME", .text, "zone", "the zone's name (default: the file's name)")
+  static let template = Option.taking(
+    "FILE", .file, "template", "an empty database of the app, copied for the new file")
   static let out = Option.taking("FILE", .file, "out", "write it to this new file, which only you can read")
 }
 

@@ -22,7 +22,9 @@ extension Home {
       do {
         // A claim that lies in an epoch which has ended meanwhile may not be seen.
         try claimAgain(membership)
-        return try await attemptRound(membership, access: access, replica: replica)
+        let report = try await attemptRound(membership, access: access, replica: replica)
+        if !report.isProvisional { try forgetLink(membership) }
+        return report
       } catch is Overtaken { continue }
     }
     throw LatchkeyError(
