@@ -52,6 +52,10 @@ struct RosterExchange {
   private var pool: [(entry: StoredEntry, name: ObjectName)] = []
   private var openCopies: Set<ObjectName> = []
   private var hasSent = false
+  /// How many entries were known when the round began; nil once this device's log was given up.
+  private var known: Int?
+  /// Entries that lie in copies under the epoch that is written to.
+  private var copied: Set<EntryHash> = []
   private var random: AnyRandomSource
 
   init(
@@ -63,6 +67,7 @@ struct RosterExchange {
     self.random = AnyRandomSource(random)
     phase = .listing(keys)
     kept = state.encoded()
+    known = state.roster.entries.count
   }
 
   /// Begins with the listing of everything below the roster's prefix in the epoch that is written to. Nil once the roster is done.
@@ -121,8 +126,9 @@ struct RosterExchange {
         }
       }
       for (lying, claim) in claims {
-        let rivals = Set(claims.filter { $0.claim.invite == claim.invite }.map(\.claim.device.id)).count - 1
-        try answer(lying, claim, rivals: rivals)
+        let rivals = Set(
+          claims.filter { $0.claim.invite == claim.invite && isGenuine($0.claim) }.map(\.claim.device.id))
+        try answer(lying, claim, rivals: rivals.subtracting([claim.device.id]).count)
       }
       return try finishRoster()
 
@@ -206,7 +212,9 @@ struct RosterExchange {
         throw LogError.misplaced("the copy belongs elsewhere")
       }
       let full = keys.objectName(zone: .roster, name)
-      pool += try RosterCopy(decoding: content).entries.map { ($0, full) }
+      let entries = try RosterCopy(decoding: content).entries
+      pool += entries.map { ($0, full) }
+      if keys.epoch == state.epoch { copied.formUnion(entries.map { EntryBody.hash(of: $0.body) }) }
       openCopies.insert(full)
     } catch { report.findings.append(finding(error, name)) }
   }
@@ -314,6 +322,7 @@ struct RosterExchange {
   }
 
   private mutating func renew() throws(EngineError) {
+    known = nil
     guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { return }
     try state.renew(incarnation, now: now)
   }
@@ -399,7 +408,9 @@ struct RosterExchange {
   // MARK: Claims
 
   private mutating func claims() throws(EngineError) -> Effect? {
+    let former = state.epoch
     try state.follow(now: now, random: &random)
+    if state.epoch == former, let known { try state.copyLate(after: known, except: copied, random: &random) }
     let roster = state.roster.state
     report.isProvisional = state.isProvisional
     if state.isRemoved { report.isRemoved = true }
@@ -432,24 +443,30 @@ struct RosterExchange {
     return nil
   }
 
+  /// The invite that a claim answers: several may share an id, copied by somebody.
+  private func invite(of claim: Claim) -> RosterState.Invite? {
+    let candidates = state.roster.state.invites.filter { $0.terms.id == claim.invite }
+    return candidates.first { claim.isFromLink($0.terms.claimKey) } ?? candidates.first
+  }
+
+  /// Whether the holder of a link, and the device named, made this claim: any other is nobody's rival.
+  private func isGenuine(_ claim: Claim) -> Bool {
+    guard let terms = invite(of: claim)?.terms else { return false }
+    return (try? claim.verify(household: state.household, claimKey: terms.claimKey, role: terms.role)) != nil
+  }
+
   /// Admits a claim if this device may and nothing needs a person (format §8, model rule 18).
   ///
   /// - Parameter rivals: other devices' claims on the same invite that are open at the same time.
   private mutating func answer(_ lying: Lying, _ claim: Claim, rivals: Int) throws(EngineError) {
     let name = lying.below
-    let roster = state.roster.state
-    guard let invite = roster.invites.first(where: { $0.terms.id == claim.invite }) else { return }
+    guard let invite = invite(of: claim) else { return }
     let who = "\(claim.personName) (\(claim.deviceName))"
     guard state.roster.keys(of: claim.device.id) == nil else { return }
     let status = invite.status(now: UInt64(max(now, 0)))
     guard status == .open else {
       state.ignore(claim: name)
       report.refusedClaims.append("\(who): the invite is \(status)")
-      return
-    }
-    // Who must compare words first is let in by a person.
-    guard invite.terms.uses > UInt64(rivals), !invite.terms.confirm else {
-      report.openClaims.append(who)
       return
     }
     let operation: RosterOperation
@@ -468,7 +485,10 @@ struct RosterExchange {
       report.findings.append(.damaged(object: name, reason: "claim: \(error)"))
       return
     }
-    guard state.roster.refusal(of: operation, by: state.log.origin) == nil else {
+    // Who must compare words first is let in by a person.
+    guard invite.terms.uses > UInt64(rivals), !invite.terms.confirm,
+      state.roster.refusal(of: operation, by: state.log.origin) == nil
+    else {
       report.openClaims.append(who)
       return
     }
@@ -486,6 +506,9 @@ struct RosterExchange {
     if report.unjudged.isEmpty { try doDuties() }
     try state.seal(now: now, random: &random)
     report.holds = state.holds
+    let roster = state.roster.state
+    report.alarms = roster.alarms
+    report.flawed = roster.flawed
     guard state.encoded() != kept else { return nextToSend() }
     phase = .keeping
     return .keep(state)
