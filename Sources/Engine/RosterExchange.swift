@@ -137,8 +137,8 @@ struct RosterExchange {
       return .keep(state)
 
     case (.sending(let name), .collided):
-      if name.text.dropFirst(33).hasPrefix("r/") {
-        // Named by what it holds: somebody else has copied the same entries.
+      if state.outbox.first(where: { $0.name == name })?.isSatisfiedByOthers == true {
+        // Named by what it holds: somebody has written the same.
         state.acknowledge(name)
       } else {
         // Somebody else has written under this device's next name since the listing.

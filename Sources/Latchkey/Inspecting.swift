@@ -192,19 +192,6 @@ extension Home {
     } catch { throw LatchkeyError(error) }
   }
 
-  /// This person's own devices.
-  public func devices() throws(LatchkeyError) -> [MembersReport.Device] {
-    do {
-      let contents = try contents()
-      guard let own = try memberships().first(where: \.isPrivate) else {
-        return [MembersReport.Device(name: contents.deviceName, id: contents.device.id.description, isThis: true)]
-      }
-      return try state(of: own.id).roster.state.devices.map {
-        MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
-      }
-    } catch { throw LatchkeyError(error) }
-  }
-
   /// Public facts about this device's keys.
   public func keys() throws(LatchkeyError) -> KeyReport {
     do {

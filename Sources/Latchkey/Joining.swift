@@ -288,17 +288,7 @@ extension Home {
       secrets: HouseholdSecrets(
         device: stranger, held: [keys.epoch: keys.key],
         link: HouseholdSecrets.Link(invite: invite, box: link.secret.keys.boxKey)))
-    var engine = SyncRound(state: state, zone: nil, device: stranger, now: world.now(), random: world.random())
-    var event = Event.start
-    while true {
-      switch try engine.step(event) {
-      case .get(let names): event = .got(try await access.get(names))
-      case .list(let prefix): event = .listed(try await access.list(prefix))
-      case .keep: event = .kept
-      case .finish: return engine.household
-      case .put, .send, .delete, .database: throw EngineError.outOfOrder("a stranger writes nothing")
-      }
-    }
+    return try await passingRound(state, as: stranger, access: access, writes: false)
   }
 
   /// Checks what the store shows against the link.
@@ -362,7 +352,8 @@ extension Home {
     guard invite.terms.role == .mine else {
       return Claim(
         household: keys.household, invite: invite.terms.id, chain: contents.chain, personName: contents.personName,
-        deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)
+        deviceName: contents.deviceName, epoch: keys.epoch, kit: contents.kitToBring, claimKey: claimKey,
+        device: contents.device)
     }
     // The device that opened the invite is the one that will complete this one's certificate.
     let opener = state.roster.entries.first { $0.hash == invite.opened }?.origin.device

@@ -41,7 +41,7 @@ extension Verbs {
             "You have \(counted(devices.count, "device")).", .lines(Columns(rows).lines.map { Line(.none, $0) }),
             data: [
               "devices": .array(
-                devices.map { ["name": .text($0.name), "id": .text($0.id), "this": .bool($0.isThis)] })
+                devices.map { ["name": .text($0.name), "id": .text($0.id), "this": .bool($0.isThis), "kit": .bool($0.isKit)] })
             ])
         }),
     ]))
