@@ -152,9 +152,9 @@ extension Home {
     do {
       var names: [String: (device: String, person: String)] = [:]
       for membership in try memberships() {
-        let roster = try state(of: membership.id).roster.state
-        for device in roster.devices {
-          names[device.id.description] = (device.name, roster.person(device.person)?.name ?? "")
+        let roster = try state(of: membership.id).roster
+        for device in roster.state.devices.map(\.id) + roster.state.limited.map(\.device) {
+          if let known = roster.names(ofAny: device) { names[device.description] = known }
         }
       }
       return names

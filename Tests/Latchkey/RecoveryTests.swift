@@ -125,7 +125,7 @@ struct RecoveryTests {
     #expect(await code { () async throws(LatchkeyError) in _ = try await new.identity() } == "no-identity")
   }
 
-  @Test("damage to what a kit opens is found byte by byte, and never traps")
+  @Test("damage to what a kit opens is found, and never traps")
   func damagedBlob() async throws {
     let place = try Place()
     let (ana, _) = try await household(place)
