@@ -83,7 +83,9 @@ public struct FileKeyring: Keyring {
     try SafeFile.checkPrivateFolder(home)
     let held = try lock.acquire()
     defer { lock.release(held) }
-    for name in try SafeFile.names(in: home) where name == "keyring" || name == "keyring.new" { try files.wipe("\(home)/\(name)") }
+    for name in try SafeFile.names(in: home) where name == "keyring" || name == "keyring.new" {
+      try files.wipe("\(home)/\(name)")
+    }
     for name in try SafeFile.names(in: home) where name.hasPrefix("state-") { try files.wipe("\(home)/\(name)") }
     unlocking.learn(nil, nil)
   }

@@ -94,12 +94,14 @@ extension Home {
       }
       let own = try ownDevices()
       let named = own.filter { $0.device.name == device }
-      let matches = named.isEmpty ? own.filter { $0.device.id.description.hasPrefix(device) && device.count >= 6 } : named
+      let matches =
+        named.isEmpty ? own.filter { $0.device.id.description.hasPrefix(device) && device.count >= 6 } : named
       guard let first = matches.first, Set(matches.map(\.device.id)).count == 1 else {
         throw LatchkeyError(
           .usage, matches.isEmpty ? "no-such-device" : "ambiguous-device",
           matches.isEmpty
-            ? "You have no device \(device)." : "Several of your devices are called \(device): use the beginning of an id.",
+            ? "You have no device \(device)."
+            : "Several of your devices are called \(device): use the beginning of an id.",
           next: ["latchkey device list"])
       }
       guard first.device.id != contents.device.id else {

@@ -18,7 +18,9 @@ extension Home {
   /// What forgetting would cost: rows in attached files that the store has not confirmed, by file.
   public func unsent() throws(LatchkeyError) -> [(path: String, rows: Int)] {
     try databases().compactMap { path in
-      guard let replica = try? Replica(path: path, mode: .readOnly), let counts = try? replica.counts() else { return nil }
+      guard let replica = try? Replica(path: path, mode: .readOnly), let counts = try? replica.counts() else {
+        return nil
+      }
       let waiting = counts.reduce(0) { $0 + $1.waiting }
       return waiting > 0 ? (path, waiting) : nil
     }

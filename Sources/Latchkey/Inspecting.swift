@@ -172,7 +172,7 @@ extension Home {
 
   // MARK: People and keys
 
-  /// Who is in a household.
+  /// Who is in a household: oneself first, the others by name.
   public func members(household name: String? = nil) throws(LatchkeyError) -> MembersReport {
     do {
       let membership = try membership(named: name)
@@ -187,8 +187,8 @@ extension Home {
             you: person.id == me,
             devices: roster.devices.filter { $0.person == person.id }.map {
               MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
-            })
-        })
+            }.sorted { ($1.isThis ? 1 : 0, $0.name, $0.id) < ($0.isThis ? 1 : 0, $1.name, $1.id) })
+        }.sorted { ($1.you ? 1 : 0, $0.name, $0.id) < ($0.you ? 1 : 0, $1.name, $1.id) })
     } catch { throw LatchkeyError(error) }
   }
 

@@ -98,7 +98,8 @@ extension Home {
     _ = try await round(membership, access: access)
     let roster = state.roster.state
     let blob = InviteBlob(
-      household: membership.id, epoch: epoch.epoch, invite: id, seal: confirm ? nil : seal, rosterHeads: state.roster.heads,
+      household: membership.id, epoch: epoch.epoch, invite: id, seal: confirm ? nil : seal,
+      rosterHeads: state.roster.heads,
       householdName: membership.name, inviterName: try contents().personName, role: role, expiry: UInt64(expires),
       zones: roster.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
     let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
@@ -250,7 +251,8 @@ extension Home {
         throw LatchkeyError.behindCheckpoint
       }
       guard shown.roster.keys(of: contents.device.id) != nil, let genesis = shown.genesis else {
-        throw LatchkeyError(.damage, "forged-invite", "The household's roster does not show that this device was let in.")
+        throw LatchkeyError(
+          .damage, "forged-invite", "The household's roster does not show that this device was let in.")
       }
       try adopt(
         keys, genesis: genesis, name: welcome.householdName, isPrivate: false, locator: url.text)

@@ -216,7 +216,8 @@ extension Home {
     }
     guard let own = paper.roster.state.device(kit.device.id) else {
       throw LatchkeyError(
-        .key, "kit-revoked", "The kit was revoked, or its person removed from \(known.name): it opens nothing any more.",
+        .key, "kit-revoked",
+        "The kit was revoked, or its person removed from \(known.name): it opens nothing any more.",
         next: ["ask an owner for an invite"])
     }
     let contents = try identity(vouchedBy: kit, chain: own.chain, in: paper, deviceName)

@@ -33,7 +33,9 @@ extension Home {
   ///   - words: the ten words that the newcomer's screen shows, as heard or read.
   /// - Throws: ``LatchkeyError`` of kind `usage` (no such request), `key` (the words differ, or one of them is none), `membership` (not an
   ///   owner's device), `store`.
-  public func approve(_ id: String, words: String, household: String? = nil) async throws(LatchkeyError) -> RequestReport {
+  public func approve(_ id: String, words: String, household: String? = nil) async throws(LatchkeyError)
+    -> RequestReport
+  {
     try await reporting {
       let (membership, requests) = try await openRequests(household)
       let request = try chosen(id, requests)
@@ -94,6 +96,29 @@ extension Home {
   }
 }
 
+/// Ten words over a household's roster.
+public struct WordsReport: Equatable, Sendable {
+  public let household: String
+  public let words: [String]
+}
+
+extension Home {
+  /// What two members read to each other to make sure that the store shows them the same household (format §8, *Words*).
+  ///
+  /// - Parameter typed: what the other screen shows; nil to be told only.
+  /// - Throws: ``LatchkeyError`` of kind `key` if the words differ, or one of them is none.
+  public func verifyWords(
+    household: String? = nil, against typed: String? = nil
+  ) throws(LatchkeyError) -> WordsReport {
+    do {
+      let membership = try membership(named: household)
+      let words = ComparisonWords(household: membership.id, roster: try state(of: membership.id).roster.heads)
+      if let typed { try words.require(typed) }
+      return WordsReport(household: membership.name, words: words.words)
+    } catch { throw LatchkeyError(error) }
+  }
+}
+
 extension ComparisonWords {
   /// Throws unless what somebody typed or heard are these words.
   func require(_ typed: String) throws(LatchkeyError) {
@@ -105,7 +130,8 @@ extension ComparisonWords {
         "The words are others than here: the two devices do not see the same. Somebody may be in between. Nothing was changed.",
         next: ["compare them once more, over a channel where you know each other's voice"])
     case .count(let count):
-      throw LatchkeyError(.key, "words-incomplete", "There are ten words to compare, not \(count). Nothing was changed.")
+      throw LatchkeyError(
+        .key, "words-incomplete", "There are ten words to compare, not \(count). Nothing was changed.")
     case .unknownWord(let position, let word, let suggestions):
       let perhaps = suggestions.isEmpty ? "" : " Perhaps: \(suggestions.joined(separator: ", "))."
       throw LatchkeyError(

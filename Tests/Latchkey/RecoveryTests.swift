@@ -98,7 +98,9 @@ struct RecoveryTests {
     }
   }
 
-  @Test("words of another kit, another store, a revoked kit and a place with an identity are told apart, and nothing is made")
+  @Test(
+    "words of another kit, another store, a revoked kit and a place with an identity are told apart, and nothing is made"
+  )
   func refusals() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)

@@ -146,7 +146,8 @@ struct RequestTests {
     #expect(shown.message.contains(words.joined(separator: " ")))
   }
 
-  @Test("whoever removed somebody is reminded of the store's credential until it is said to be changed; newcomers are not")
+  @Test(
+    "whoever removed somebody is reminded of the store's credential until it is said to be changed; newcomers are not")
   func credential() async throws {
     let place = try Place()
     let (ana, _) = try await household(place)
@@ -159,7 +160,8 @@ struct RequestTests {
     _ = try await cy.join(link: invite.link, options: options(place, "cy")) { _ in true }
     for home in [ana, cy] { _ = try await home.sync() }
     #expect(try await cy.decisions().isEmpty)
-    #expect(await code { () async throws(LatchkeyError) in try await ana.decide(decision.id, "no") } == "no-such-choice")
+    #expect(
+      await code { () async throws(LatchkeyError) in try await ana.decide(decision.id, "no") } == "no-such-choice")
     #expect(await code { () async throws(LatchkeyError) in try await ana.decide("x", "done") } == "no-such-decision")
     try await ana.decide(decision.id, "done")
     #expect(try await ana.decisions().isEmpty)
