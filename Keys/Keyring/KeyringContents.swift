@@ -32,6 +32,11 @@ public struct HouseholdKeys: Hashable, Sendable {
   /// The link that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
   public var joining: Joining?
 
+  /// The recovery kit whose blob was put beside this household; another one is still owed to another kit.
+  public var kitBlob: DeviceID?
+  /// Over the devices that were removed when a person last said that the store's credential was changed.
+  public var credentialSettled: Hash32?
+
   /// A link that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
@@ -41,9 +46,12 @@ public struct HouseholdKeys: Hashable, Sendable {
 
   public init(
     id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
-    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil
+    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil,
+    kitBlob: DeviceID? = nil, credentialSettled: Hash32? = nil
   ) {
     self.joining = joining
+    self.kitBlob = kitBlob
+    self.credentialSettled = credentialSettled
     self.id = id
     self.name = name
     self.isPrivate = isPrivate
@@ -59,6 +67,14 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var epochKeys: [EpochKeys] { epochs.map { EpochKeys(household: id, epoch: $0.id, key: $0.key) } }
 }
 
+/// What a device keeps of its person's recovery kit: enough to bring it into further households, not enough to be it.
+public struct KitRecord: Hashable, Sendable {
+  /// Signed by a device of the person.
+  public let certificate: Certificate
+  public let place: KitPlace
+  public init(certificate: Certificate, place: KitPlace) { (self.certificate, self.place) = (certificate, place) }
+}
+
 /// Everything secret that a device keeps.
 public struct KeyringContents: Hashable, Sendable {
   public let device: DeviceKeys
@@ -70,6 +86,8 @@ public struct KeyringContents: Hashable, Sendable {
   public let stateKey: SecretBytes
   /// Ascending by id.
   public private(set) var households: [HouseholdKeys]
+  /// The person's recovery kit, if it was made or used on this device.
+  public var kit: KitRecord?
 
   static let stateKeyBytes = 32
 
@@ -108,7 +126,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   func write(to writer: inout CBORWriter) {
-    writer.array(7)
+    writer.array(8)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -117,7 +135,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(10)
+      writer.array(12)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -139,11 +157,21 @@ public struct KeyringContents: Hashable, Sendable {
       } else {
         writer.null()
       }
+      if let kit = household.kitBlob { writer.id(kit) } else { writer.null() }
+      if let settled = household.credentialSettled { writer.id(settled) } else { writer.null() }
+    }
+    if let kit {
+      writer.array(3)
+      writer.byteString(kit.certificate.encoded)
+      writer.byteString(kit.place.names.bytes)
+      writer.byteString(kit.place.blobs.bytes)
+    } else {
+      writer.null()
     }
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    try reader.array(exactly: 7)
+    try reader.array(exactly: 8)
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -161,13 +189,23 @@ public struct KeyringContents: Hashable, Sendable {
       if let last = households.last, last.id >= household.id { throw .notDeterministic }
       households.append(household)
     }
-    return KeyringContents(
+    var contents = KeyringContents(
       device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
       households: households)
+    if try !reader.null() {
+      try reader.array(exactly: 3)
+      guard let certificate = try? Certificate(decoding: try reader.byteString()) else {
+        throw .unexpected("certificate of a kit")
+      }
+      let names = SecretBytes(try reader.byteString(max: 32))
+      contents.kit = KitRecord(
+        certificate: certificate, place: KitPlace(names: names, blobs: SecretBytes(try reader.byteString(max: 32))))
+    }
+    return contents
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 10)
+    try reader.array(exactly: 12)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -194,8 +232,11 @@ public struct KeyringContents: Hashable, Sendable {
       }
       joining = HouseholdKeys.Joining(invite: invite, secret: secret)
     }
+    let kitBlob: DeviceID? = try reader.null() ? nil : try reader.id()
+    let settled: Hash32? = try reader.null() ? nil : try reader.id()
     return HouseholdKeys(
       id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
-      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining)
+      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining, kitBlob: kitBlob,
+      credentialSettled: settled)
   }
 }

@@ -232,7 +232,7 @@ extension Home {
   }
 
   /// Writes a `Next` and sends it.
-  private func beginEpoch(
+  func beginEpoch(
     _ membership: Membership, _ access: StoreAccess, _ change: NextChange, limits: [DeviceID: [Next.Limit]] = [:]
   ) async throws {
     for _ in 0..<8 {
@@ -258,7 +258,7 @@ extension Home {
 
   /// How far devices' rows count: what the store shows of their logs in every zone and epoch, or this device's files have accepted,
   /// whichever is more.
-  private func limits(
+  func limits(
     of devices: Set<DeviceID>, _ membership: Membership, _ access: StoreAccess
   ) async throws -> [DeviceID: [Next.Limit]] {
     let state = try state(of: membership.id)
