@@ -133,11 +133,13 @@ struct MembersTests {
     let dan = try await join("dan", "Dan", "d.db", invitedBy: ben, .reader, place)
     _ = try await ana.sync()
     let open = try await ana.invite(household: "Smith")
+    #expect(try await ana.invites().map(\.status).sorted() == ["open", "used", "used", "used"])
     #expect(
       Set(try await ana.removeMember("Ben", keeping: ["Dan"], isRehearsal: true)) == ["Ben", "Cy"])
     #expect(try await names(ana) == ["Ana", "Ben", "Cy", "Dan"])
     try await ana.removeMember("Ben", keeping: ["Dan"])
     #expect(try await names(ana) == ["Ana", "Dan"])
+    #expect(try await ana.invites().map(\.status).sorted() == ["revoked", "used", "used", "used"])
     _ = try await dan.sync()
     #expect(try await names(dan) == ["Ana", "Dan"])
     #expect(await code { () async throws(LatchkeyError) in _ = try await cy.sync(place.path("c.db")) } == "removed")
@@ -188,6 +190,28 @@ struct MembersTests {
       await code { () async throws(LatchkeyError) in
         _ = try await ben.join(link: again.link, options: JoinOptions(database: place.path("again.db"))) { _ in true }
       } == "removed")
+  }
+
+  @Test("owners who all leave at the same time stay, and are told")
+  func everybodyLeaves() async throws {
+    let (place, ana, ben) = try await household()
+    try await ana.setRole(.owner, of: "Ben")
+    for home in [ben, ana] { _ = try await home.sync() }
+    // Neither sees the other's leave before its own.
+    let before = place.objects()
+    try await ana.leave()
+    let written = place.objects().subtracting(before)
+    try place.withhold(written)
+    try await ben.leave()
+    try place.showAgain(written)
+    for home in [ana, ben, ana, ben] {
+      #expect(try await home.sync().warnings.map(\.code).contains("leave-lapsed") || home === ana)
+    }
+    #expect(try await names(ana) == ["Ana", "Ben"])
+    #expect(try await ana.status().first?.zone?.warnings.map(\.code) == ["leave-lapsed"])
+    try await ana.removeMember("Ben")
+    _ = try await ana.sync()
+    #expect(try await names(ana) == ["Ana"])
   }
 
   @Test("a withdrawn invite lets nobody in, and a link made before still does after others came and went")
