@@ -231,6 +231,7 @@ extension Home {
           let round = try await round(next, access: access)
           report.note(round)
           if round.isRemoved {
+            if try await finishLeaving(next) { continue }
             failure = failure ?? LatchkeyError(removedFrom: next.name)
             continue
           }
@@ -258,7 +259,10 @@ extension Home {
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
       report.note(round)
-      if round.isRemoved { throw LatchkeyError(removedFrom: membership.name) }
+      if round.isRemoved {
+        if try await finishLeaving(membership) { return seen }
+        throw LatchkeyError(removedFrom: membership.name)
+      }
       if let closing = round.closed {
         guard let successor = try await follow(closing, replica: replica) else {
           throw try zoneEnded(closing, replica.binding.zoneName)

@@ -162,6 +162,7 @@ extension Home {
       else {
         throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
       }
+      if try contentsIfAny()?[keys.household]?.ending != nil { throw LatchkeyError.wasRemoved }
       if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
         // Nobody has let this device in with the link that it used before: it goes on with this one.
         let shown = try await look(keys, blob.invite, link, access)
