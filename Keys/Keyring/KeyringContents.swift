@@ -37,6 +37,19 @@ public struct HouseholdKeys: Hashable, Sendable {
   /// Over the devices that were removed when a person last said that the store's credential was changed.
   public var credentialSettled: Hash32?
 
+  /// This person leaves, or has left; nil while it stays.
+  public var ending: Ending?
+
+  /// How a household ends for this person.
+  public enum Ending: UInt64, Hashable, Sendable {
+    /// Once it was let go, the rows stay in its files.
+    case keeping = 1
+    /// Once it was let go, the rows go from its files.
+    case dropping = 2
+    /// It is over, and its files are settled: kept so that nothing brings it back.
+    case over = 3
+  }
+
   /// A link that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
@@ -47,8 +60,9 @@ public struct HouseholdKeys: Hashable, Sendable {
   public init(
     id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
     role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil,
-    kitBlob: DeviceID? = nil, credentialSettled: Hash32? = nil
+    kitBlob: DeviceID? = nil, credentialSettled: Hash32? = nil, ending: Ending? = nil
   ) {
+    self.ending = ending
     self.joining = joining
     self.kitBlob = kitBlob
     self.credentialSettled = credentialSettled
@@ -135,7 +149,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(12)
+      writer.array(13)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -159,6 +173,7 @@ public struct KeyringContents: Hashable, Sendable {
       }
       if let kit = household.kitBlob { writer.id(kit) } else { writer.null() }
       if let settled = household.credentialSettled { writer.id(settled) } else { writer.null() }
+      writer.uint(household.ending?.rawValue ?? 0)
     }
     if let kit {
       writer.array(3)
@@ -205,7 +220,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 12)
+    try reader.array(exactly: 13)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -237,6 +252,6 @@ public struct KeyringContents: Hashable, Sendable {
     return HouseholdKeys(
       id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
       checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining, kitBlob: kitBlob,
-      credentialSettled: settled)
+      credentialSettled: settled, ending: HouseholdKeys.Ending(rawValue: try reader.uint()))
   }
 }

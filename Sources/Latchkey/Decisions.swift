@@ -6,7 +6,7 @@ internal import LatchkeyKeys
 public struct Decision: Equatable, Sendable {
   /// For ``Home/decide(_:_:)``.
   public let id: String
-  /// What kind of question: `credential`.
+  /// What kind of question: `credential`, `frozen`.
   public let kind: String
   public let household: String
   /// What happened, and what is asked.
@@ -18,7 +18,11 @@ public struct Decision: Equatable, Sendable {
 extension Home {
   /// What waits for a person on this device, by what it knows already: the store is not asked.
   public func decisions() throws(LatchkeyError) -> [Decision] {
-    do { return try memberships().compactMap(credentialDecision) } catch { throw LatchkeyError(error) }
+    do {
+      return try memberships().flatMap { membership in
+        try [credentialDecision(membership), frozenDecision(membership)].compactMap { $0 }
+      }
+    } catch { throw LatchkeyError(error) }
   }
 
   /// Answers a decision.
@@ -27,8 +31,8 @@ extension Home {
   ///   - id: as ``decisions()`` gave it.
   ///   - choice: one of its choices.
   /// - Throws: ``LatchkeyError`` of kind `usage`: no such decision, or not one of its choices.
-  public func decide(_ id: String, _ choice: String) throws(LatchkeyError) {
-    do {
+  public func decide(_ id: String, _ choice: String) async throws(LatchkeyError) {
+    try await reporting {
       guard let decision = try decisions().first(where: { $0.id == id }) else {
         throw LatchkeyError(
           .usage, "no-such-decision", "Nothing with the id \(id) waits to be decided.", next: ["latchkey status"])
@@ -42,7 +46,28 @@ extension Home {
         let settled = try goneHash(membership)
         try keyring.update { $0[membership.id]?.credentialSettled = settled }
       }
-    } catch { throw LatchkeyError(error) }
+      for membership in try memberships() where Self.frozenDecisionID(membership) == id {
+        let ended = try await end(membership, keeping: choice == "keep")
+        if let failure = ended.compactMap(\.failure).first { throw failure }
+      }
+    }
+  }
+
+  // MARK: Households that one is not in any more
+
+  private static func frozenDecisionID(_ membership: Membership) -> String { "frozen-\(membership.id.short)" }
+
+  /// Whoever was removed decides what becomes of the rows that are in its files.
+  private func frozenDecision(_ membership: Membership) throws -> Decision? {
+    guard !membership.isPrivate, try state(of: membership.id).isRemoved else { return nil }
+    let files = try files(of: membership)
+    let shown =
+      files.isEmpty ? "No file on this device holds its rows" : "Its rows are still in \(files.joined(separator: ", "))"
+    return Decision(
+      id: Self.frozenDecisionID(membership), kind: "frozen", household: membership.name,
+      message:
+        "You are not in \(membership.name) any more. \(shown): keep them as your own, or drop them from the file.",
+      choices: ["keep", "drop"])
   }
 
   // MARK: Credentials of stores
