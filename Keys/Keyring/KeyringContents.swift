@@ -21,8 +21,12 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var epochs: [Epoch]
   /// Where its store is.
   public var locator: String
-  /// For that store only; never sent to another.
-  public var credential: Credential?
+  /// Another store on which this device keeps the household, too.
+  public var mirror: String?
+  /// A move to another store that is not over yet.
+  public var moving: StoreMove?
+  /// What a person on this device has decided about the store that the household was moved to last.
+  public var decided: StoreDecision?
   /// What this device could do when it last looked: for messages, never for decisions.
   public var role: Role?
   /// Over the roster heads that this device must never see less than; nil once it has seen them.
@@ -32,6 +36,28 @@ public struct HouseholdKeys: Hashable, Sendable {
   /// The link that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
   public var joining: Joining?
 
+  /// Moving to another store, as this device does it.
+  public struct StoreMove: Hashable, Sendable {
+    public enum Phase: Int, Hashable, Sendable, CaseIterable {
+      /// `place` is the new store: objects are copied there, and nobody was told.
+      case copying = 0
+      /// `place` is the former store, which still holds what was there.
+      case leaving = 1
+    }
+    public var phase: Phase
+    /// A locator.
+    public var place: String
+    public init(_ phase: Phase, _ place: String) { (self.phase, self.place) = (phase, place) }
+  }
+
+  /// An answer to "may the store be used that the household was moved to?"
+  public struct StoreDecision: Hashable, Sendable {
+    /// The locator that the roster names; the store may be reached by another one from here.
+    public let store: String
+    public let isAgreed: Bool
+    public init(store: String, isAgreed: Bool) { (self.store, self.isAgreed) = (store, isAgreed) }
+  }
+
   /// A link that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
@@ -40,16 +66,19 @@ public struct HouseholdKeys: Hashable, Sendable {
   }
 
   public init(
-    id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
-    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil
+    id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, role: Role? = nil,
+    checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil, mirror: String? = nil,
+    moving: StoreMove? = nil, decided: StoreDecision? = nil
   ) {
     self.joining = joining
+    self.mirror = mirror
+    self.moving = moving
+    self.decided = decided
     self.id = id
     self.name = name
     self.isPrivate = isPrivate
     self.epochs = epochs
     self.locator = locator
-    self.credential = credential
     self.role = role
     self.checkpoint = checkpoint
     self.rosterIncarnation = rosterIncarnation
@@ -70,6 +99,8 @@ public struct KeyringContents: Hashable, Sendable {
   public let stateKey: SecretBytes
   /// Ascending by id.
   public private(set) var households: [HouseholdKeys]
+  /// What stores ask for, by their locators: each for that store only, never sent to another.
+  private var credentials: [String: Credential] = [:]
 
   static let stateKeyBytes = 32
 
@@ -79,12 +110,12 @@ public struct KeyringContents: Hashable, Sendable {
   ) {
     self.init(
       device: device, chain: chain, personName: personName, deviceName: deviceName,
-      stateKey: SecretBytes(random.bytes(Self.stateKeyBytes)), households: [])
+      stateKey: SecretBytes(random.bytes(Self.stateKeyBytes)), households: [], credentials: [:])
   }
 
   private init(
     device: DeviceKeys, chain: CertificateChain, personName: String, deviceName: String, stateKey: SecretBytes,
-    households: [HouseholdKeys]
+    households: [HouseholdKeys], credentials: [String: Credential]
   ) {
     self.device = device
     self.chain = chain
@@ -92,6 +123,7 @@ public struct KeyringContents: Hashable, Sendable {
     self.deviceName = deviceName
     self.stateKey = stateKey
     self.households = households
+    self.credentials = credentials
   }
 
   public var person: PersonID { chain.person }
@@ -107,8 +139,14 @@ public struct KeyringContents: Hashable, Sendable {
     }
   }
 
+  /// The credential of the store with exactly this locator; nil forgets it.
+  public subscript(credentialOf locator: String) -> Credential? {
+    get { credentials[locator] }
+    set { credentials[locator] = newValue }
+  }
+
   func write(to writer: inout CBORWriter) {
-    writer.array(7)
+    writer.array(8)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -117,7 +155,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(10)
+      writer.array(12)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -128,7 +166,7 @@ public struct KeyringContents: Hashable, Sendable {
         writer.byteString(epoch.key.secret.bytes)
       }
       writer.text(household.locator)
-      if let credential = household.credential { writer.text(credential.text) } else { writer.null() }
+      if let mirror = household.mirror { writer.text(mirror) } else { writer.null() }
       writer.uint(household.role?.rawValue ?? 0)
       if let checkpoint = household.checkpoint { writer.id(checkpoint) } else { writer.null() }
       writer.id(household.rosterIncarnation)
@@ -139,11 +177,31 @@ public struct KeyringContents: Hashable, Sendable {
       } else {
         writer.null()
       }
+      if let moving = household.moving {
+        writer.array(2)
+        writer.uint(moving.phase.rawValue)
+        writer.text(moving.place)
+      } else {
+        writer.null()
+      }
+      if let decided = household.decided {
+        writer.array(2)
+        writer.text(decided.store)
+        writer.bool(decided.isAgreed)
+      } else {
+        writer.null()
+      }
+    }
+    writer.array(credentials.count)
+    for (locator, credential) in credentials.sorted(by: { $0.key < $1.key }) {
+      writer.array(2)
+      writer.text(locator)
+      writer.text(credential.text)
     }
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    try reader.array(exactly: 7)
+    try reader.array(exactly: 8)
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -161,13 +219,19 @@ public struct KeyringContents: Hashable, Sendable {
       if let last = households.last, last.id >= household.id { throw .notDeterministic }
       households.append(household)
     }
+    var credentials: [String: Credential] = [:]
+    for _ in 0..<(try reader.array()) {
+      try reader.array(exactly: 2)
+      let locator = try reader.text()
+      credentials[locator] = Credential(try reader.text())
+    }
     return KeyringContents(
       device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
-      households: households)
+      households: households, credentials: credentials)
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 10)
+    try reader.array(exactly: 12)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -181,7 +245,7 @@ public struct KeyringContents: Hashable, Sendable {
       epochs.append(HouseholdKeys.Epoch(id: epoch, key: key))
     }
     let locator = try reader.text()
-    let credential = try reader.null() ? nil : Credential(try reader.text())
+    let mirror = try reader.null() ? nil : try reader.text()
     let role = Role(rawValue: try reader.uint(max: 255))
     let checkpoint: Hash32? = try reader.null() ? nil : try reader.id()
     let incarnation: Incarnation = try reader.id()
@@ -194,8 +258,22 @@ public struct KeyringContents: Hashable, Sendable {
       }
       joining = HouseholdKeys.Joining(invite: invite, secret: secret)
     }
+    var moving: HouseholdKeys.StoreMove?
+    if try !reader.null() {
+      try reader.array(exactly: 2)
+      guard let phase = HouseholdKeys.StoreMove.Phase(rawValue: try reader.uint(max: 255)) else {
+        throw .unexpected("phase")
+      }
+      moving = HouseholdKeys.StoreMove(phase, try reader.text())
+    }
+    var decided: HouseholdKeys.StoreDecision?
+    if try !reader.null() {
+      try reader.array(exactly: 2)
+      let store = try reader.text()
+      decided = HouseholdKeys.StoreDecision(store: store, isAgreed: try reader.bool())
+    }
     return HouseholdKeys(
-      id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
-      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining)
+      id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, role: role, checkpoint: checkpoint,
+      rosterIncarnation: incarnation, joining: joining, mirror: mirror, moving: moving, decided: decided)
   }
 }

@@ -23,7 +23,7 @@ extension Verbs {
     options: [
       db, inviteFile, .zone.saying("which zone of the household, if it has several"),
       .name.saying("your name, if this device has no identity yet"), .device, personalStore,
-      .store.saying("where the household's store is reached from here"), .template,
+      .store.saying("where the household's store is reached from here"), .template, .credentialFile,
     ],
     exits: [
       .unusableDatabase, .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
@@ -49,7 +49,8 @@ extension Verbs {
         next: ["latchkey join --invite-file FILE", "latchkey join < FILE"])
       let options = JoinOptions(
         database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
-        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template])
+        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template],
+        credential: try arguments.credential())
       let report = try await joined(link, options, context)
       return answer(report, path: options.database)
     })
