@@ -232,7 +232,7 @@ extension Home {
   }
 
   /// Writes a `Next` and sends it.
-  private func beginEpoch(
+  func beginEpoch(
     _ membership: Membership, _ access: StoreAccess, _ change: NextChange, limits: [DeviceID: [Next.Limit]] = [:]
   ) async throws {
     for _ in 0..<8 {
