@@ -79,6 +79,9 @@ public struct StoreRegistry: Sendable {
     }
   }
 
+  /// Whether stores of the locator's kind may ask for a credential.
+  public func takesCredential(_ locator: Locator) -> Bool { schemes[locator.scheme]?.credential.isEmpty == false }
+
   /// Opens a store.
   ///
   /// - Parameter credential: this store's, and no other's; nil where the adapter is to look for one.

@@ -36,6 +36,11 @@ public struct HouseholdKeys: Hashable, Sendable {
   /// The link that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
   public var joining: Joining?
 
+  /// The recovery kit whose blob was put beside this household; another one is still owed to another kit.
+  public var kitBlob: DeviceID?
+  /// Over the devices that were removed when a person last said that the store's credential was changed.
+  public var credentialSettled: Hash32?
+
   /// Moving to another store, as this device does it.
   public struct StoreMove: Hashable, Sendable {
     public enum Phase: Int, Hashable, Sendable, CaseIterable {
@@ -68,12 +73,15 @@ public struct HouseholdKeys: Hashable, Sendable {
   public init(
     id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, role: Role? = nil,
     checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil, mirror: String? = nil,
-    moving: StoreMove? = nil, decided: StoreDecision? = nil
+    moving: StoreMove? = nil, decided: StoreDecision? = nil, kitBlob: DeviceID? = nil,
+    credentialSettled: Hash32? = nil
   ) {
     self.joining = joining
     self.mirror = mirror
     self.moving = moving
     self.decided = decided
+    self.kitBlob = kitBlob
+    self.credentialSettled = credentialSettled
     self.id = id
     self.name = name
     self.isPrivate = isPrivate
@@ -86,6 +94,14 @@ public struct HouseholdKeys: Hashable, Sendable {
 
   /// The keys of every epoch, oldest first.
   public var epochKeys: [EpochKeys] { epochs.map { EpochKeys(household: id, epoch: $0.id, key: $0.key) } }
+}
+
+/// What a device keeps of its person's recovery kit: enough to bring it into further households, not enough to be it.
+public struct KitRecord: Hashable, Sendable {
+  /// Signed by a device of the person.
+  public let certificate: Certificate
+  public let place: KitPlace
+  public init(certificate: Certificate, place: KitPlace) { (self.certificate, self.place) = (certificate, place) }
 }
 
 /// Everything secret that a device keeps.
@@ -101,6 +117,8 @@ public struct KeyringContents: Hashable, Sendable {
   public private(set) var households: [HouseholdKeys]
   /// What stores ask for, by their locators: each for that store only, never sent to another.
   private var credentials: [String: Credential] = [:]
+  /// The person's recovery kit, if it was made or used on this device.
+  public var kit: KitRecord?
 
   static let stateKeyBytes = 32
 
@@ -110,12 +128,12 @@ public struct KeyringContents: Hashable, Sendable {
   ) {
     self.init(
       device: device, chain: chain, personName: personName, deviceName: deviceName,
-      stateKey: SecretBytes(random.bytes(Self.stateKeyBytes)), households: [], credentials: [:])
+      stateKey: SecretBytes(random.bytes(Self.stateKeyBytes)), households: [])
   }
 
   private init(
     device: DeviceKeys, chain: CertificateChain, personName: String, deviceName: String, stateKey: SecretBytes,
-    households: [HouseholdKeys], credentials: [String: Credential]
+    households: [HouseholdKeys]
   ) {
     self.device = device
     self.chain = chain
@@ -123,7 +141,6 @@ public struct KeyringContents: Hashable, Sendable {
     self.deviceName = deviceName
     self.stateKey = stateKey
     self.households = households
-    self.credentials = credentials
   }
 
   public var person: PersonID { chain.person }
@@ -146,7 +163,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   func write(to writer: inout CBORWriter) {
-    writer.array(8)
+    writer.array(9)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -155,7 +172,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(12)
+      writer.array(14)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -177,6 +194,8 @@ public struct KeyringContents: Hashable, Sendable {
       } else {
         writer.null()
       }
+      if let kit = household.kitBlob { writer.id(kit) } else { writer.null() }
+      if let settled = household.credentialSettled { writer.id(settled) } else { writer.null() }
       if let moving = household.moving {
         writer.array(2)
         writer.uint(moving.phase.rawValue)
@@ -192,6 +211,14 @@ public struct KeyringContents: Hashable, Sendable {
         writer.null()
       }
     }
+    if let kit {
+      writer.array(3)
+      writer.byteString(kit.certificate.encoded)
+      writer.byteString(kit.place.names.bytes)
+      writer.byteString(kit.place.blobs.bytes)
+    } else {
+      writer.null()
+    }
     writer.array(credentials.count)
     for (locator, credential) in credentials.sorted(by: { $0.key < $1.key }) {
       writer.array(2)
@@ -201,7 +228,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    try reader.array(exactly: 8)
+    try reader.array(exactly: 9)
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -219,19 +246,28 @@ public struct KeyringContents: Hashable, Sendable {
       if let last = households.last, last.id >= household.id { throw .notDeterministic }
       households.append(household)
     }
-    var credentials: [String: Credential] = [:]
+    var contents = KeyringContents(
+      device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
+      households: households)
+    if try !reader.null() {
+      try reader.array(exactly: 3)
+      guard let certificate = try? Certificate(decoding: try reader.byteString()) else {
+        throw .unexpected("certificate of a kit")
+      }
+      let names = SecretBytes(try reader.byteString(max: 32))
+      contents.kit = KitRecord(
+        certificate: certificate, place: KitPlace(names: names, blobs: SecretBytes(try reader.byteString(max: 32))))
+    }
     for _ in 0..<(try reader.array()) {
       try reader.array(exactly: 2)
       let locator = try reader.text()
-      credentials[locator] = Credential(try reader.text())
+      contents[credentialOf: locator] = Credential(try reader.text())
     }
-    return KeyringContents(
-      device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
-      households: households, credentials: credentials)
+    return contents
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 12)
+    try reader.array(exactly: 14)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -258,6 +294,8 @@ public struct KeyringContents: Hashable, Sendable {
       }
       joining = HouseholdKeys.Joining(invite: invite, secret: secret)
     }
+    let kitBlob: DeviceID? = try reader.null() ? nil : try reader.id()
+    let settled: Hash32? = try reader.null() ? nil : try reader.id()
     var moving: HouseholdKeys.StoreMove?
     if try !reader.null() {
       try reader.array(exactly: 2)
@@ -274,6 +312,8 @@ public struct KeyringContents: Hashable, Sendable {
     }
     return HouseholdKeys(
       id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, role: role, checkpoint: checkpoint,
-      rosterIncarnation: incarnation, joining: joining, mirror: mirror, moving: moving, decided: decided)
+      rosterIncarnation: incarnation, joining: joining, mirror: mirror, moving: moving, decided: decided,
+      kitBlob: kitBlob,
+      credentialSettled: settled)
   }
 }

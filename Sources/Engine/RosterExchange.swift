@@ -15,6 +15,8 @@ struct RosterExchange {
     case former(EpochKeys, ObjectName)
     case segments
     case claims([Lying])
+    case room(WaitingRoom, others: [WaitingRoom])
+    case waiting(WaitingRoom, [ObjectName], others: [WaitingRoom])
     case keeping
     case sending(ObjectName)
     case deleting([ObjectName])
@@ -124,7 +126,18 @@ struct RosterExchange {
         let rivals = Set(claims.filter { $0.claim.invite == claim.invite }.map(\.claim.device.id)).count - 1
         try answer(lying, claim, rivals: rivals)
       }
-      return try finishRoster()
+      return try nextRoom(waitingRooms)
+
+    case (.room(let room, let others), .listed(let names)):
+      let claims = names.filter { $0.below(room.prefix)?.text.hasPrefix("c/") == true }.sorted()
+        .prefix(Self.claimsInRoom)
+      guard !claims.isEmpty else { return try nextRoom(others) }
+      phase = .waiting(room, Array(claims), others: others)
+      return .get(Array(claims))
+
+    case (.waiting(let room, let names, let others), .got(let objects)):
+      for name in names { if let bytes = objects[name] { note(waiting: name, bytes, room) } }
+      return try nextRoom(others)
 
     case (.keeping, .kept):
       return nextToSend()
@@ -137,8 +150,8 @@ struct RosterExchange {
       return .keep(state)
 
     case (.sending(let name), .collided):
-      if name.text.dropFirst(33).hasPrefix("r/") {
-        // Named by what it holds: somebody else has copied the same entries.
+      if state.outbox.first(where: { $0.name == name })?.isSatisfiedByOthers == true {
+        // Named by what it holds: somebody has written the same.
         state.acknowledge(name)
       } else {
         // Somebody else has written under this device's next name since the listing.
@@ -404,6 +417,7 @@ struct RosterExchange {
     report.isProvisional = state.isProvisional
     if state.isRemoved { report.isRemoved = true }
     guard roster.device(device.id) != nil else { return try finishRoster() }
+    let rooms = waitingRooms
     var open: [Lying] = []
     for (epoch, below) in visited.sorted(by: { $0.key < $1.key }) {
       guard let keys = state.keys(of: epoch) else { continue }
@@ -414,10 +428,46 @@ struct RosterExchange {
         $0.text.hasPrefix("c/") && !answered.contains($0) && !state.ignoredClaims.contains($0)
       }.map { Lying(epoch: epoch, below: $0) }
     }
-    guard !open.isEmpty else { return try finishRoster() }
+    guard !open.isEmpty else { return try nextRoom(rooms) }
     phase = .claims(open)
     return .get(
       open.compactMap { lying in state.keys(of: lying.epoch).map { $0.objectName(zone: .roster, lying.below) } })
+  }
+
+  // MARK: Waiting rooms
+
+  /// More claims in one room are not looked at: whoever holds a link can lay any number.
+  private static let claimsInRoom = 64
+
+  /// Of invites that ask for words, for those who may let somebody in.
+  private var waitingRooms: [WaitingRoom] {
+    let roster = state.roster.state
+    guard roster.device(device.id)?.role == .owner else { return [] }
+    return roster.invites.filter { $0.terms.confirm && $0.status(now: UInt64(max(now, 0))) == .open }
+      .map { WaitingRoom(invite: $0.terms.id, claimKey: $0.terms.claimKey) }
+  }
+
+  private mutating func nextRoom(_ rooms: [WaitingRoom]) throws(EngineError) -> Effect? {
+    guard let room = rooms.first else { return try finishRoster() }
+    phase = .room(room, others: Array(rooms.dropFirst()))
+    return .list(room.prefix + "/")
+  }
+
+  /// Somebody waits for a person to compare words.
+  private mutating func note(waiting name: ObjectName, _ bytes: [UInt8], _ room: WaitingRoom) {
+    guard let below = name.below(room.prefix),
+      let invite = state.roster.state.invites.first(where: { $0.terms.id == room.invite })
+    else { return }
+    do {
+      let claim = try Claim(decoding: try Envelope.open(bytes, at: room.place(.claim, below), key: room.key))
+      _ = try claim.verify(household: state.household, claimKey: invite.terms.claimKey, role: invite.terms.role)
+      guard room.claimName(claim.device.id) == below, claim.invite == room.invite else {
+        report.findings.append(.damaged(object: name, reason: "the claim belongs elsewhere"))
+        return
+      }
+      guard state.roster.keys(of: claim.device.id) == nil else { return }
+      report.requests.append(ClaimRequest(claim: claim, terms: invite.terms, reason: .words, epoch: nil))
+    } catch { report.findings.append(finding(error, name)) }
   }
 
   private mutating func open(claim name: ObjectName, _ bytes: [UInt8], _ keys: EpochKeys) -> Claim? {
@@ -447,11 +497,13 @@ struct RosterExchange {
       report.refusedClaims.append("\(who): the invite is \(status)")
       return
     }
-    // Who must compare words first is let in by a person.
-    guard invite.terms.uses > UInt64(rivals), !invite.terms.confirm else {
-      report.openClaims.append(who)
-      return
+    func request(_ reason: ClaimRequest.Reason) {
+      report.requests.append(
+        ClaimRequest(claim: claim, terms: invite.terms, reason: reason, epoch: lying.epoch))
     }
+    // Who must compare words first is let in by a person.
+    guard !invite.terms.confirm else { return request(.words) }
+    guard invite.terms.uses > UInt64(rivals) else { return request(.rivals) }
     let operation: RosterOperation
     do {
       let chain = try claim.verify(household: state.household, claimKey: invite.terms.claimKey, role: invite.terms.role)
@@ -469,14 +521,14 @@ struct RosterExchange {
       return
     }
     guard state.roster.refusal(of: operation, by: state.log.origin) == nil else {
-      report.openClaims.append(who)
-      return
+      return request(.rights)
     }
     try state.write(operation, now: now)
     // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
     if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), now: now) }
     state.admitted(in: lying.epoch)
-    report.admitted.append(who)
+    report.admitted.append(
+      Admission(who: who, isOwnDevice: invite.terms.role == .mine, words: ComparisonWords(claim: claim)))
   }
 
   // MARK: Duties

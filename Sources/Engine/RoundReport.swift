@@ -2,6 +2,16 @@ public import LatchkeyEncoding
 public import LatchkeyKeys
 public import LatchkeyLog
 
+/// Somebody whom this device let in.
+public struct Admission: Hashable, Sendable {
+  /// `Ben (phone)`.
+  public let who: String
+  /// A device of this person's own.
+  public let isOwnDevice: Bool
+  /// What the newcomer's screen shows, too.
+  public let words: ComparisonWords
+}
+
 /// What a round did and met.
 public struct RoundReport: Equatable, Sendable {
   /// Rows received and applied.
@@ -12,9 +22,9 @@ public struct RoundReport: Equatable, Sendable {
   public internal(set) var sent = 0
   public internal(set) var findings: [Finding] = []
   /// People and devices that this device let in.
-  public internal(set) var admitted: [String] = []
+  public internal(set) var admitted: [Admission] = []
   /// Claims that need a person, or somebody with more rights.
-  public internal(set) var openClaims: [String] = []
+  public internal(set) var requests: [ClaimRequest] = []
   /// Claims that will not be admitted, and why.
   public internal(set) var refusedClaims: [String] = []
   /// The zone was closed: its rows are elsewhere, or sharing has ended.

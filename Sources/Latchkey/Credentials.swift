@@ -44,7 +44,10 @@ extension Home {
   }
 
   func keptCredential(for locator: Locator) throws -> StoreCredential? {
-    guard let kept = try contentsIfAny()?[credentialOf: locator.text] else { return nil }
+    // A folder asks for none, and the keyring may ask for a passphrase.
+    guard stores.takesCredential(locator), let kept = try contentsIfAny()?[credentialOf: locator.text] else {
+      return nil
+    }
     return try StoreCredential(parsing: kept.text, source: "the keyring's credential for \(locator.text)")
   }
 }

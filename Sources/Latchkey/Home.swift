@@ -215,8 +215,8 @@ public actor Home {
     let incarnation = newIncarnation(&random)
     var state = try HouseholdState.found(
       name: name, isPrivate: isPrivate, chain: contents.chain, personName: contents.personName,
-      deviceName: contents.deviceName, key: key, incarnation: incarnation, device: contents.device, now: world.now(),
-      random: &random)
+      deviceName: contents.deviceName, key: key, kit: contents.kitToBring, incarnation: incarnation,
+      device: contents.device, now: world.now(), random: &random)
     try state.seal(now: world.now(), random: &random)
     try keep(state, after: nil)
     let household = HouseholdKeys(

@@ -159,9 +159,9 @@ extension Home {
     do {
       var names: [String: (device: String, person: String)] = [:]
       for membership in try memberships() {
-        let roster = try state(of: membership.id).roster.state
-        for device in roster.devices {
-          names[device.id.description] = (device.name, roster.person(device.person)?.name ?? "")
+        let roster = try state(of: membership.id).roster
+        for device in roster.state.devices.map(\.id) + roster.state.limited.map(\.device) {
+          if let known = roster.names(ofAny: device) { names[device.description] = known }
         }
       }
       return names
@@ -179,7 +179,7 @@ extension Home {
 
   // MARK: People and keys
 
-  /// Who is in a household.
+  /// Who is in a household: oneself first, the others by name.
   public func members(household name: String? = nil) throws(LatchkeyError) -> MembersReport {
     do {
       let membership = try membership(named: name)
@@ -194,21 +194,8 @@ extension Home {
             you: person.id == me,
             devices: roster.devices.filter { $0.person == person.id }.map {
               MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
-            })
-        })
-    } catch { throw LatchkeyError(error) }
-  }
-
-  /// This person's own devices.
-  public func devices() throws(LatchkeyError) -> [MembersReport.Device] {
-    do {
-      let contents = try contents()
-      guard let own = try memberships().first(where: \.isPrivate) else {
-        return [MembersReport.Device(name: contents.deviceName, id: contents.device.id.description, isThis: true)]
-      }
-      return try state(of: own.id).roster.state.devices.map {
-        MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
-      }
+            }.sorted { ($1.isThis ? 1 : 0, $0.name, $0.id) < ($0.isThis ? 1 : 0, $1.name, $1.id) })
+        }.sorted { ($1.you ? 1 : 0, $0.name, $0.id) < ($0.you ? 1 : 0, $1.name, $1.id) })
     } catch { throw LatchkeyError(error) }
   }
 

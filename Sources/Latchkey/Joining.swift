@@ -20,6 +20,8 @@ public struct JoinOptions: Sendable {
   public var personalStore: String?
   /// Where the household's store is reached from here, if not where the invite says.
   public var store: String?
+  /// The ten words that the inviter's screen shows, to compare with this device's; nil where people do that by themselves.
+  public var words: String?
   /// A file made by the app, where the zone's description is not enough to make the tables.
   public var template: String?
   /// What the household's store asks for; kept for later. Nil for what the link brings, if it brings any.
@@ -27,8 +29,10 @@ public struct JoinOptions: Sendable {
 
   public init(
     database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil,
-    personalStore: String? = nil, store: String? = nil, template: String? = nil, credential: StoreCredential? = nil
+    personalStore: String? = nil, store: String? = nil, template: String? = nil, words: String? = nil,
+    credential: StoreCredential? = nil
   ) {
+    self.words = words
     self.credential = credential
     self.database = database
     self.zone = zone
@@ -56,14 +60,15 @@ extension Home {
   ///   - household: its name; nil for the only shared one.
   ///   - role: what the newcomer may do.
   ///   - milliseconds: how long the link can be used, one minute to one year.
+  ///   - confirm: whether the link opens nothing until an owner has compared ten words with whoever holds it (``approve(_:words:household:)``).
   public func invite(
-    household: String?, role: InviteRole = .member, expiresIn milliseconds: Int64 = 86_400_000
+    household: String?, role: InviteRole = .member, expiresIn milliseconds: Int64 = 86_400_000, confirm: Bool = false
   ) async throws(LatchkeyError) -> Invite {
     try await reporting {
       guard role != .mine else {
         throw LatchkeyError(.usage, "bad-role", "A device of your own is added with `latchkey device add`.")
       }
-      return try await open(role, in: try membership(named: household), expiresIn: milliseconds)
+      return try await open(role, in: try membership(named: household), expiresIn: milliseconds, confirm: confirm)
     }
   }
 
@@ -72,8 +77,9 @@ extension Home {
     try await reporting { try await open(.mine, in: try privateMembership(), expiresIn: milliseconds) }
   }
 
-  private func open(_ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64) async throws -> Invite
-  {
+  private func open(
+    _ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64, confirm: Bool = false
+  ) async throws -> Invite {
     guard (60_000...31_622_400_000).contains(milliseconds) else {
       throw LatchkeyError(.usage, "bad-expiry", "An invite is good for one minute to one year.")
     }
@@ -88,13 +94,15 @@ extension Home {
     }
     let expires = world.now() + milliseconds
     let terms = OpenInvite(
-      id: id, claimKey: keys.claimKey.publicKey, boxKey: keys.boxKey.publicKey, role: role, expiry: UInt64(expires))
+      id: id, claimKey: keys.claimKey.publicKey, boxKey: keys.boxKey.publicKey, role: role, expiry: UInt64(expires),
+      confirm: confirm)
     let state = try write([.openInvite(terms)], into: membership)
     // The roster first: the link's checkpoint must be what the store already shows.
     _ = try await round(membership, access: access)
     let roster = state.roster.state
     let blob = InviteBlob(
-      household: membership.id, epoch: epoch.epoch, invite: id, seal: seal, rosterHeads: state.roster.heads,
+      household: membership.id, epoch: epoch.epoch, invite: id, seal: confirm ? nil : seal,
+      rosterHeads: state.roster.heads,
       householdName: membership.name, inviterName: try contents().personName, role: role, expiry: UInt64(expires),
       zones: roster.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
     let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
@@ -150,7 +158,12 @@ extension Home {
       let access = try await openStore(url, credential: credential)
       try await requireStore(access)
       let blob = try await readBlob(link, access)
-      guard let keys = blob.open(with: link.secret.keys) else {
+      var words: [String]?
+      let isKnown = try contentsIfAny()?[link.household] != nil
+      if blob.seal == nil, !isKnown, let waiting = try await enter(blob, link, url, access, options) { return waiting }
+      guard
+        let keys = try blob.seal == nil ? ownKeys(link.household) : blob.open(with: link.secret.keys)
+      else {
         throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
       }
       if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
@@ -180,7 +193,8 @@ extension Home {
           try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: link.role == .mine,
           locator: url.text,
           joining: HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret))
-        try claim(invite, shown, link.secret)
+        let shared = try claim(invite, shown, link.secret)
+        if link.role == .mine { words = shared.words }
       }
       if try state(of: keys.household).isRemoved { throw LatchkeyError.wasRemoved }
       let membership = try membership(of: keys.household)
@@ -199,8 +213,71 @@ extension Home {
       }
       return JoinReport(
         household: membership.name, zone: zoneName, database: database, rows: rows, isProvisional: report.isProvisional,
-        warnings: warnings)
+        words: words, warnings: warnings)
     }
+  }
+
+  /// Of a household that this device holds already.
+  private func ownKeys(_ household: HouseholdID) throws -> EpochKeys? { try state(of: household).currentKeys() }
+
+  /// Waits for a person, with an invite that asks for compared words: lays the claim where its inviters look, and enters once they let
+  /// this device in.
+  ///
+  /// - Returns: nil once this device holds the household.
+  private func enter(
+    _ blob: InviteBlob, _ link: InviteLink, _ url: Locator, _ access: StoreAccess, _ options: JoinOptions
+  ) async throws -> JoinReport? {
+    try await ensureIdentity(for: link.role, options)
+    try keep(try options.credential ?? credential(of: link, for: url), for: url)
+    let contents = try contents()
+    let claimKey = link.secret.keys.claimKey
+    let claim = Claim(
+      household: link.household, invite: blob.invite, chain: contents.chain, personName: contents.personName,
+      deviceName: contents.deviceName, epoch: blob.epoch, kit: contents.kitToBring, claimKey: claimKey,
+      device: contents.device)
+    let words = ComparisonWords(claim: claim)
+    if let given = options.words { try words.require(given) }
+    let room = WaitingRoom(invite: blob.invite, claimKey: claimKey.publicKey)
+    let below = room.welcomeName(contents.device.id)
+    let name = room.objectName(below)
+    if let object = try await access.get([name])[name] {
+      let welcome: InviteBlob
+      do {
+        welcome = try InviteBlob(decoding: try Envelope.open(object, at: room.place(.invite, below), key: room.key))
+      } catch {
+        throw LatchkeyError(
+          .damage, "damaged-invite", "What lets this device in is damaged in the store: \(error).",
+          next: ["ask for a new invite"])
+      }
+      guard welcome.household == link.household, let keys = welcome.open(with: contents.device.box) else {
+        throw LatchkeyError(.damage, "forged-invite", "What lets this device in was not made for it.")
+      }
+      let shown = try await look(keys, blob.invite, link, access)
+      guard (blob.rosterHeads + welcome.rosterHeads).allSatisfy(shown.roster.contains) else {
+        throw LatchkeyError.behindCheckpoint
+      }
+      guard shown.roster.keys(of: contents.device.id) != nil, let genesis = shown.genesis else {
+        throw LatchkeyError(
+          .damage, "forged-invite", "The household's roster does not show that this device was let in.")
+      }
+      try adopt(
+        keys, genesis: genesis, name: welcome.householdName, isPrivate: false, locator: url.text)
+      _ = try await roundAlone(try membership(of: keys.household), access: access)
+      try settleCredential(try membership(of: keys.household))
+      return nil
+    }
+    let claimBelow = room.claimName(contents.device.id)
+    let claimName = room.objectName(claimBelow)
+    if try await access.get([claimName]).isEmpty {
+      var random = world.random()
+      try await access.store.put(
+        claimName,
+        try Envelope.seal(
+          claim.bytes, at: room.place(.claim, claimBelow), key: room.key, nonce: EnvelopeNonce(&random)))
+    }
+    return JoinReport(
+      household: blob.householdName, zone: nil, database: nil, rows: 0, isProvisional: true,
+      waitingFor: JoinReport.Waiting(inviter: blob.inviterName, words: words.words), warnings: [])
   }
 
   /// Whether an earlier call with the same invite made the file already. Any other file is refused.
@@ -298,26 +375,13 @@ extension Home {
       secrets: HouseholdSecrets(
         device: stranger, held: [keys.epoch: keys.key],
         link: HouseholdSecrets.Link(invite: invite, box: link.secret.keys.boxKey)))
-    var engine = SyncRound(state: state, zone: nil, device: stranger, now: world.now(), random: world.random())
-    var event = Event.start
-    while true {
-      switch try engine.step(event) {
-      case .get(let names): event = .got(try await access.get(names))
-      case .list(let prefix): event = .listed(try await access.list(prefix))
-      case .keep: event = .kept
-      case .finish: return engine.household
-      case .put, .send, .delete, .database: throw EngineError.outOfOrder("a stranger writes nothing")
-      }
-    }
+    return try await passingRound(state, as: stranger, access: access, writes: false)
   }
 
   /// Checks what the store shows against the link.
   private func check(_ state: HouseholdState, _ link: InviteLink, _ blob: InviteBlob) throws -> RosterState.Invite {
     guard blob.rosterHeads.allSatisfy(state.roster.contains) else {
-      throw LatchkeyError(
-        .damage, "behind-checkpoint",
-        "The store shows an older roster than the invite was made from: it was rolled back, or has not caught up.",
-        next: ["try again later", "tell the person who invited you"])
+      throw LatchkeyError.behindCheckpoint
     }
     let roster = state.roster.state
     if let device = try contentsIfAny()?.device.id,
@@ -338,13 +402,19 @@ extension Home {
   }
 
   /// Puts this device's claim into the outbox; it is sent with the next round.
-  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret) throws {
+  ///
+  /// - Returns: what whoever lets it in sees, too.
+  @discardableResult
+  private func claim(
+    _ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret
+  ) throws -> ComparisonWords {
     let former = try state(of: shown.household)
     var state = former
     let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
     var random = world.random()
     try state.enqueue(claim, random: &random)
     try keep(state, after: former)
+    return ComparisonWords(claim: claim)
   }
 
   /// Claims where this device has not claimed yet, or in an epoch that has ended before anybody let it in.
@@ -362,6 +432,7 @@ extension Home {
   func forgetLink(_ membership: Membership) throws {
     guard try contents()[membership.id]?.joining != nil else { return }
     try keyring.update { $0[membership.id]?.joining = nil }
+    try settleCredential(membership)
   }
 
   private func makeClaim(
@@ -372,7 +443,8 @@ extension Home {
     guard invite.terms.role == .mine else {
       return Claim(
         household: keys.household, invite: invite.terms.id, chain: contents.chain, personName: contents.personName,
-        deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)
+        deviceName: contents.deviceName, epoch: keys.epoch, kit: contents.kitToBring, claimKey: claimKey,
+        device: contents.device)
     }
     // The device that opened the invite is the one that will complete this one's certificate.
     let opener = state.roster.entries.first { $0.hash == invite.opened }?.origin.device
@@ -406,6 +478,11 @@ extension Home {
 }
 
 extension LatchkeyError {
+  static let behindCheckpoint = LatchkeyError(
+    .damage, "behind-checkpoint",
+    "The store shows an older roster than the invite was made from: it was rolled back, or has not caught up.",
+    next: ["try again later", "tell the person who invited you"])
+
   static let wasRemoved = LatchkeyError(
     .membership, "removed",
     "This device was in the household before, and left it or was removed: with these keys it does not come in again.",

@@ -258,7 +258,7 @@ extension Home {
 
   /// How far devices' rows count: what the store shows of their logs in every zone and epoch, or this device's files have accepted,
   /// whichever is more.
-  private func limits(
+  func limits(
     of devices: Set<DeviceID>, _ membership: Membership, _ access: StoreAccess
   ) async throws -> [DeviceID: [Next.Limit]] {
     let state = try state(of: membership.id)

@@ -94,15 +94,15 @@ extension Home {
 
   /// Households that were moved and wait here for a person to agree, or were refused.
   public func storeDecisions() throws(LatchkeyError) -> [StoreDecision] {
-    do {
-      return try memberships().compactMap { membership in
-        let state = try state(of: membership.id)
-        guard let named = try unagreedStore(state) else { return nil }
-        return StoreDecision(
-          household: membership.name, householdID: membership.id.description, from: membership.locator, to: named,
-          movedBy: mover(state, named), isRefused: try contents()[membership.id]?.decided?.isAgreed == false)
-      }
-    } catch { throw LatchkeyError(error) }
+    do { return try memberships().compactMap(storeDecision) } catch { throw LatchkeyError(error) }
+  }
+
+  func storeDecision(_ membership: Membership) throws -> StoreDecision? {
+    let state = try state(of: membership.id)
+    guard let named = try unagreedStore(state) else { return nil }
+    return StoreDecision(
+      household: membership.name, householdID: membership.id.description, from: membership.locator, to: named,
+      movedBy: mover(state, named), isRefused: try contents()[membership.id]?.decided?.isAgreed == false)
   }
 
   /// Agrees, for this device, to the store that the household was moved to: brings along what only the former one shows, and goes
@@ -173,13 +173,15 @@ extension Home {
         .decision, "store-refused",
         "The household \(household.name) is kept in \(named) now, and somebody on this device has refused to use that place. Nothing is "
           + "sent or received.",
-        next: ["latchkey status"])
+        next: ["latchkey decide store-\(state.household.short) agree"])
     }
     throw LatchkeyError(
       .decision, "store-moved",
       "\(mover(state, named)) has moved the household \(household.name) to \(named). That place is used once somebody on this device "
         + "has agreed; until then nothing is sent or received.",
-      next: ["latchkey status"])
+      next: [
+        "latchkey decide store-\(state.household.short) agree", "latchkey decide store-\(state.household.short) refuse",
+      ])
   }
 
   /// The store that the household is in, if a person here has not agreed to it.

@@ -59,14 +59,17 @@ struct MovingStoresTests {
     #expect(decision.household == "Smith" && decision.to == new && decision.movedBy == "Ana" && !decision.isRefused)
     #expect(try await ben.status(place.path("b.db")).first?.zone?.warnings.map(\.code) == ["store-moved"])
 
-    try await ben.refuseStore(household: "Smith")
+    let question = try #require(try await ben.decisions().first)
+    #expect(question.kind == "store" && question.choices == ["agree", "refuse"] && question.message.contains(new))
+    try await ben.decide(question.id, "refuse")
     let refused = await #expect(throws: LatchkeyError.self) { _ = try await ben.sync(place.path("b.db")) }
     #expect(refused?.kind == .decision && refused?.code == "store-refused")
     #expect(try await ben.storeDecisions().first?.isRefused == true)
 
-    let agreed = try await ben.agreeToStore(household: "Smith")
-    #expect(agreed.store == new && agreed.warnings.isEmpty)
+    #expect(try await ben.decisions().map(\.id) == [question.id])
+    try await ben.decide(question.id, "agree")
     #expect(try await ben.storeDecisions().isEmpty)
+    #expect(try await ben.decisions().isEmpty)
     try await expectSettled(place, ana, ben)
     #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note LIKE 'written%' ORDER BY 1").count == 2)
     await #expect(throws: LatchkeyError.self) { try await ben.agreeToStore(household: "Smith") }

@@ -6,14 +6,18 @@ extension Verbs {
     "ROLE", .choice(["member", "reader", "owner"]), "role", "what they may do: member (default), reader or owner")
   private static let expires = Option.taking("TIME", .span, "expires", "how long the invite is good (default: 24h)")
 
+  private static let confirm = Option.flag(
+    "confirm", "the link opens nothing until you have compared ten words with whoever uses it")
+
   static let invite = Verb(
     name: "invite",
     summary: "make an invite: a link with which one person can join the household",
     details: [
       "Whoever has the link can join, once, until it expires: send it over a channel you trust. It works while you are "
-        + "offline. With --out it is written to a file and not shown."
+        + "offline. With --out it is written to a file and not shown.",
+      "With --confirm whoever has the link waits until an owner has compared ten words with them: latchkey requests.",
     ],
-    options: [.household, role, expires, .out],
+    options: [.household, role, expires, confirm, .out],
     exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .damageFound, .newerFormat],
     data: [
       Term("id", "the invite's id"), Term("link", "the link, unless --out is given"),
@@ -32,7 +36,8 @@ extension Verbs {
       let milliseconds = arguments[expires].flatMap(Span.init).map { $0.seconds * 1000 } ?? 86_400_000
       return try await InviteAnswer.make(out: arguments[.out], joining: "latchkey join --db FILE", context) {
         () async throws(LatchkeyError) in
-        try await context.library.invite(household: arguments[.household], role: role, expiresIn: milliseconds)
+        try await context.library.invite(
+          household: arguments[.household], role: role, expiresIn: milliseconds, confirm: arguments.has(confirm))
       }
     })
 }

@@ -59,6 +59,19 @@ extension Warning {
     }
   }
 
+  init(_ request: ClaimRequest) {
+    let id = String(request.claim.device.id.description.prefix(8))
+    let why =
+      switch request.reason {
+      case .words:
+        "compare the ten words first: latchkey requests list, then latchkey requests approve \(id)"
+      case .rivals:
+        "more than one device used that invite, so one of them is not who was meant: compare the words of the right one (latchkey requests list), or withdraw the invite and make a new one"
+      case .rights: "it takes an owner to decide"
+      }
+    self.init(code: "claim-waits", message: "\(request.who) wants to join: \(why).")
+  }
+
   init(_ alarm: RosterState.Alarm) {
     switch alarm {
     case .overused(let invite, let devices):
@@ -124,15 +137,15 @@ extension SyncReport {
       if !seen.contains(warning) { seen.append(warning) }
     }
     for finding in round.findings { warn(Warning(finding)) }
-    for name in round.admitted { warn(Warning(code: "admitted", message: "\(name) was admitted.")) }
-    for name in round.openClaims {
+    for admission in round.admitted {
       warn(
         Warning(
-          code: "claim-waits",
-          message:
-            "\(name) wants to join, and more than one device used that invite, or it takes an owner: revoke it and invite anew."
-        ))
+          code: "admitted",
+          message: admission.isOwnDevice
+            ? "\(admission.who) is a device of yours now. Its screen shows: \(admission.words). If it does not, somebody else used the link: latchkey device revoke."
+            : "\(admission.who) was admitted."))
     }
+    for request in round.requests { warn(Warning(request)) }
     if !round.isRemoved {
       for hold in round.holds {
         if let warning = hold.warning, !round.isProvisional { warn(warning) }
