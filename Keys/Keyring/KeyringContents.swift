@@ -63,6 +63,19 @@ public struct HouseholdKeys: Hashable, Sendable {
     public init(store: String, isAgreed: Bool) { (self.store, self.isAgreed) = (store, isAgreed) }
   }
 
+  /// This person leaves, or has left; nil while it stays.
+  public var ending: Ending?
+
+  /// How a household ends for this person.
+  public enum Ending: UInt64, Hashable, Sendable {
+    /// Once it was let go, the rows stay in its files.
+    case keeping = 1
+    /// Once it was let go, the rows go from its files.
+    case dropping = 2
+    /// It is over, and its files are settled: kept so that nothing brings it back.
+    case over = 3
+  }
+
   /// A link that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
@@ -74,8 +87,9 @@ public struct HouseholdKeys: Hashable, Sendable {
     id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, role: Role? = nil,
     checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil, mirror: String? = nil,
     moving: StoreMove? = nil, decided: StoreDecision? = nil, kitBlob: DeviceID? = nil,
-    credentialSettled: Hash32? = nil
+    credentialSettled: Hash32? = nil, ending: Ending? = nil
   ) {
+    self.ending = ending
     self.joining = joining
     self.mirror = mirror
     self.moving = moving
@@ -172,7 +186,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(14)
+      writer.array(15)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -210,6 +224,7 @@ public struct KeyringContents: Hashable, Sendable {
       } else {
         writer.null()
       }
+      writer.uint(household.ending?.rawValue ?? 0)
     }
     if let kit {
       writer.array(3)
@@ -267,7 +282,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 14)
+    try reader.array(exactly: 15)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -314,6 +329,6 @@ public struct KeyringContents: Hashable, Sendable {
       id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, role: role, checkpoint: checkpoint,
       rosterIncarnation: incarnation, joining: joining, mirror: mirror, moving: moving, decided: decided,
       kitBlob: kitBlob,
-      credentialSettled: settled)
+      credentialSettled: settled, ending: HouseholdKeys.Ending(rawValue: try reader.uint()))
   }
 }

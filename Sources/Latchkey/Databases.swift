@@ -231,6 +231,7 @@ extension Home {
           let round = try await round(next, access: access)
           report.note(round)
           if round.isRemoved {
+            if try await finishLeaving(next) { continue }
             failure = failure ?? LatchkeyError(removedFrom: next.name)
             continue
           }
@@ -259,7 +260,10 @@ extension Home {
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
       report.note(round)
-      if round.isRemoved { throw LatchkeyError(removedFrom: membership.name) }
+      if round.isRemoved {
+        if try await finishLeaving(membership) { return seen }
+        throw LatchkeyError(removedFrom: membership.name)
+      }
       if let closing = round.closed {
         guard let successor = try await follow(closing, replica: replica) else {
           throw try zoneEnded(closing, replica.binding.zoneName)
@@ -278,11 +282,13 @@ extension Home {
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)
     }
+    for warning in try standingWarnings(of: membership) where !report.warnings.contains(warning) {
+      report.warnings.append(warning)
+    }
     if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
-    if report.sent > 0 { try replica.transaction { try replica.setValue("acknowledged", time(world.now())) } }
     return seen
   }
 
@@ -312,12 +318,6 @@ extension Home {
       Warning(
         code: "copied-file",
         message: "The file was attached by another device and copied here: it goes on as this device's own."))
-  }
-
-  private func time(_ milliseconds: Int64) -> [UInt8] {
-    var w = CBORWriter()
-    w.int(milliseconds)
-    return w.bytes
   }
 
   /// A zone that ended takes its rows nowhere: they stay in the file.

@@ -7,7 +7,7 @@ public import LatchkeyStorage
 public struct Decision: Equatable, Sendable {
   /// For ``Home/decide(_:_:)``.
   public let id: String
-  /// What kind of question: `credential`, `store`.
+  /// What kind of question: `credential`, `frozen`, `store`.
   public let kind: String
   public let household: String
   /// What happened, and what is asked.
@@ -20,8 +20,9 @@ extension Home {
   /// What waits for a person on this device, by what it knows already: the store is not asked.
   public func decisions() throws(LatchkeyError) -> [Decision] {
     do {
-      let memberships = try memberships()
-      return try memberships.compactMap(storeQuestion) + memberships.compactMap(credentialDecision)
+      return try memberships().flatMap { membership in
+        try [storeQuestion(membership), credentialDecision(membership), frozenDecision(membership)].compactMap { $0 }
+      }
     } catch { throw LatchkeyError(error) }
   }
 
@@ -58,6 +59,10 @@ extension Home {
           }
         }
       }
+      for membership in try memberships() where Self.frozenDecisionID(membership) == id {
+        let ended = try await end(membership, keeping: choice == "keep")
+        if let failure = ended.compactMap(\.failure).first { throw failure }
+      }
     }
   }
 
@@ -74,6 +79,23 @@ extension Home {
         + (moved.isRefused
           ? ", which was refused here: nothing is sent or received." : ". May this device use that place?"),
       choices: ["agree", "refuse"])
+  }
+
+  // MARK: Households that one is not in any more
+
+  private static func frozenDecisionID(_ membership: Membership) -> String { "frozen-\(membership.id.short)" }
+
+  /// Whoever was removed decides what becomes of the rows that are in its files.
+  private func frozenDecision(_ membership: Membership) throws -> Decision? {
+    guard !membership.isPrivate, try state(of: membership.id).isRemoved else { return nil }
+    let files = try files(of: membership)
+    let shown =
+      files.isEmpty ? "No file on this device holds its rows" : "Its rows are still in \(files.joined(separator: ", "))"
+    return Decision(
+      id: Self.frozenDecisionID(membership), kind: "frozen", household: membership.name,
+      message:
+        "You are not in \(membership.name) any more. \(shown): keep them as your own, or drop them from the file.",
+      choices: ["keep", "drop"])
   }
 
   // MARK: Credentials of stores

@@ -42,6 +42,7 @@ extension Home {
           detached.append(path)
         } catch { left.append(.init(path: path, why: LatchkeyError(error, database: path))) }
       }
+      judged = [:]
       try keyring.destroy()
       removeFile(directory + "/databases")
       return ForgetReport(detached: detached, left: left)

@@ -34,7 +34,7 @@ extension Home {
     var heard: [DeviceID: UInt64] = [:]
     for (origin, author) in belief.authors { heard[origin.device] = max(heard[origin.device] ?? 0, author.hlc) }
     var acknowledged: Int64?
-    if let bytes = try replica.value("acknowledged") {
+    if let bytes = try replica.value(DatabasePerformer.Key.acknowledged) {
       var r = CBORReader(bytes)
       acknowledged = try r.int()
     }
@@ -77,7 +77,26 @@ extension Home {
     if let closing = roster.zone(replica.binding.zone)?.closing {
       warnings.append(Warning(code: "zone-closed", message: try zoneEnded(closing, replica.binding.zoneName).message))
     }
-    for alarm in roster.alarms { warnings.append(Warning(alarm)) }
+    return warnings + (try standingWarnings(of: membership))
+  }
+
+  /// What stays to be known of a household until somebody does something about it.
+  func standingWarnings(of membership: Membership) throws -> [Warning] {
+    let state = try state(of: membership.id)
+    let roster = state.roster.state
+    var warnings = roster.alarms.map { Warning($0) }
+    if let person = roster.device(state.log.origin.device)?.person, !roster.leaving.contains(state.log.origin.device),
+      state.roster.entries.contains(where: {
+        $0.operation == .leave && state.roster.person(ofAny: $0.origin.device) == person
+      })
+    {
+      warnings.append(
+        Warning(
+          code: "leave-lapsed",
+          message:
+            "You wanted to leave \(membership.name), and so did every other owner at the same time: somebody has to stay, so all of you are still in. Whoever stays removes the others: latchkey members remove NAME."
+        ))
+    }
     return warnings
   }
 

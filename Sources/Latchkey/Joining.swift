@@ -166,6 +166,7 @@ extension Home {
       else {
         throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
       }
+      if try contentsIfAny()?[keys.household]?.ending != nil { throw LatchkeyError.wasRemoved }
       if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
         // Nobody has let this device in with the link that it used before: it goes on with this one.
         let shown = try await look(keys, blob.invite, link, access)
@@ -185,7 +186,18 @@ extension Home {
         // Everything that can be wrong with the invite is found before anything is kept or written.
         let shown = try await look(keys, blob.invite, link, access)
         let invite = try check(shown, link, blob)
-        if database != nil { _ = try chooseZone(options.zone, shown, blob.householdName) }
+        if database != nil {
+          if link.role == .mine, shown.roster.state.zones.allSatisfy({ $0.closing != nil }) {
+            throw LatchkeyError(
+              .usage, "no-such-zone",
+              "Your personal household has no open zone to make a file of: what you share with others comes after this device is in. Nothing was changed.",
+              next: [
+                "latchkey join, without --db", "latchkey sync   (there, then here)",
+                "latchkey attach \(options.database ?? "FILE") --zone ZONE",
+              ])
+          }
+          _ = try chooseZone(options.zone, shown, blob.householdName)
+        }
         try await ensureIdentity(for: link.role, options)
         try keep(credential, for: url)
         guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }

@@ -186,7 +186,9 @@ extension Home {
 
   /// The store that the household is in, if a person here has not agreed to it.
   private func unagreedStore(_ state: HouseholdState) throws -> String? {
+    // Whoever was removed is told that, wherever the others are.
     guard let named = state.roster.store, let household = try contents()[state.household], household.locator != named,
+      !state.isRemoved,
       household.decided != .init(store: named, isAgreed: true)
     else { return nil }
     return named

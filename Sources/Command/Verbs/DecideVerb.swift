@@ -6,7 +6,9 @@ extension Verbs {
     summary: "answer what \"latchkey status\" says is waiting for you",
     arguments: [decisionID, choice],
     options: [.credentialFile],
-    exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused],
+    exits: [
+      .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded,
+    ],
     data: [Term("id", "of the decision"), Term("choice", "as given")],
     examples: ["latchkey decide credential-3f2a9c1b done"],
     body: .runs { arguments, context throws(CommandError) in

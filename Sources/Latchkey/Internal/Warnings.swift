@@ -45,7 +45,7 @@ extension Warning {
       self.init(
         code: "not-mine",
         message:
-          "The store holds a log under this device's name (\(origin.device.short)) that it did not write: keys were copied or stolen, or an old copy is in use."
+          "The store holds entries under this device's name (\(origin.device.short)) that this copy did not write. If a file or latchkey's folder was restored from a backup or copied, that is why, and it goes on as a new log. If not, somebody has copied the keys: revoke this device on another one."
       )
     case .unreadable(let origin, let sequence, let reason, let isNewer):
       self.init(
