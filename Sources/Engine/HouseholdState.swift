@@ -195,6 +195,24 @@ public struct HouseholdState: Sendable {
     epoch = current
   }
 
+  /// Entries that came in this round and were written into an epoch that was left go into the present one, too: what is written there
+  /// cites them, and a newcomer does not look where they lie.
+  ///
+  /// - Parameters:
+  ///   - known: how many entries there were before.
+  ///   - copied: entries that lie there already.
+  mutating func copyLate(
+    after known: Int, except copied: Set<EntryHash>, random: inout some RandomSource
+  ) throws(EngineError) {
+    guard entries.count > known, epoch != household, roster.role(of: log.origin.device) != nil else { return }
+    let late = entries.dropFirst(known).filter { entry in
+      let hash = EntryBody.hash(of: entry.body)
+      return hash != epoch && !copied.contains(hash) && !roster.isBefore(hash, epoch) && !roster.isBefore(epoch, hash)
+    }
+    let keys = try currentKeys()
+    for copy in RosterCopy.copies(of: Array(late)) { try enqueue(copy, keys, &random) }
+  }
+
   private mutating func enqueue(
     _ copy: RosterCopy, _ keys: EpochKeys, _ random: inout some RandomSource
   ) throws(EngineError) {

@@ -54,6 +54,10 @@ struct RosterExchange {
   private var pool: [(entry: StoredEntry, name: ObjectName)] = []
   private var openCopies: Set<ObjectName> = []
   private var hasSent = false
+  /// How many entries were known when the round began; nil once this device's log was given up.
+  private var known: Int?
+  /// Entries that lie in copies under the epoch that is written to.
+  private var copied: Set<EntryHash> = []
   private var random: AnyRandomSource
 
   init(
@@ -65,6 +69,7 @@ struct RosterExchange {
     self.random = AnyRandomSource(random)
     phase = .listing(keys)
     kept = state.encoded()
+    known = state.roster.entries.count
   }
 
   /// Begins with the listing of everything below the roster's prefix in the epoch that is written to. Nil once the roster is done.
@@ -123,8 +128,9 @@ struct RosterExchange {
         }
       }
       for (lying, claim) in claims {
-        let rivals = Set(claims.filter { $0.claim.invite == claim.invite }.map(\.claim.device.id)).count - 1
-        try answer(lying, claim, rivals: rivals)
+        let rivals = Set(
+          claims.filter { $0.claim.invite == claim.invite && isGenuine($0.claim) }.map(\.claim.device.id))
+        try answer(lying, claim, rivals: rivals.subtracting([claim.device.id]).count)
       }
       return try nextRoom(waitingRooms)
 
@@ -219,7 +225,9 @@ struct RosterExchange {
         throw LogError.misplaced("the copy belongs elsewhere")
       }
       let full = keys.objectName(zone: .roster, name)
-      pool += try RosterCopy(decoding: content).entries.map { ($0, full) }
+      let entries = try RosterCopy(decoding: content).entries
+      pool += entries.map { ($0, full) }
+      if keys.epoch == state.epoch { copied.formUnion(entries.map { EntryBody.hash(of: $0.body) }) }
       openCopies.insert(full)
     } catch { report.findings.append(finding(error, name)) }
   }
@@ -327,6 +335,7 @@ struct RosterExchange {
   }
 
   private mutating func renew() throws(EngineError) {
+    known = nil
     guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { return }
     try state.renew(incarnation, now: now)
   }
@@ -412,7 +421,9 @@ struct RosterExchange {
   // MARK: Claims
 
   private mutating func claims() throws(EngineError) -> Effect? {
+    let former = state.epoch
     try state.follow(now: now, random: &random)
+    if state.epoch == former, let known { try state.copyLate(after: known, except: copied, random: &random) }
     let roster = state.roster.state
     report.isProvisional = state.isProvisional
     if state.isRemoved { report.isRemoved = true }
@@ -456,7 +467,9 @@ struct RosterExchange {
   /// Somebody waits for a person to compare words.
   private mutating func note(waiting name: ObjectName, _ bytes: [UInt8], _ room: WaitingRoom) {
     guard let below = name.below(room.prefix),
-      let invite = state.roster.state.invites.first(where: { $0.terms.id == room.invite })
+      let invite = state.roster.state.invites.first(where: {
+        WaitingRoom(invite: $0.terms.id, claimKey: $0.terms.claimKey) == room
+      })
     else { return }
     do {
       let claim = try Claim(decoding: try Envelope.open(bytes, at: room.place(.claim, below), key: room.key))
@@ -482,13 +495,24 @@ struct RosterExchange {
     return nil
   }
 
+  /// The invite that a claim answers: several may share an id, copied by somebody.
+  private func invite(of claim: Claim) -> RosterState.Invite? {
+    let candidates = state.roster.state.invites.filter { $0.terms.id == claim.invite }
+    return candidates.first { claim.isFromLink($0.terms.claimKey) } ?? candidates.first
+  }
+
+  /// Whether the holder of a link, and the device named, made this claim: any other is nobody's rival.
+  private func isGenuine(_ claim: Claim) -> Bool {
+    guard let terms = invite(of: claim)?.terms else { return false }
+    return (try? claim.verify(household: state.household, claimKey: terms.claimKey, role: terms.role)) != nil
+  }
+
   /// Admits a claim if this device may and nothing needs a person (format §8, model rule 18).
   ///
   /// - Parameter rivals: other devices' claims on the same invite that are open at the same time.
   private mutating func answer(_ lying: Lying, _ claim: Claim, rivals: Int) throws(EngineError) {
     let name = lying.below
-    let roster = state.roster.state
-    guard let invite = roster.invites.first(where: { $0.terms.id == claim.invite }) else { return }
+    guard let invite = invite(of: claim) else { return }
     let who = "\(claim.personName) (\(claim.deviceName))"
     guard state.roster.keys(of: claim.device.id) == nil else { return }
     let status = invite.status(now: UInt64(max(now, 0)))
@@ -501,9 +525,6 @@ struct RosterExchange {
       report.requests.append(
         ClaimRequest(claim: claim, terms: invite.terms, reason: reason, epoch: lying.epoch))
     }
-    // Who must compare words first is let in by a person.
-    guard !invite.terms.confirm else { return request(.words) }
-    guard invite.terms.uses > UInt64(rivals) else { return request(.rivals) }
     let operation: RosterOperation
     do {
       let chain = try claim.verify(household: state.household, claimKey: invite.terms.claimKey, role: invite.terms.role)
@@ -520,6 +541,9 @@ struct RosterExchange {
       report.findings.append(.damaged(object: name, reason: "claim: \(error)"))
       return
     }
+    // Who must compare words first is let in by a person.
+    guard !invite.terms.confirm else { return request(.words) }
+    guard invite.terms.uses > UInt64(rivals) else { return request(.rivals) }
     guard state.roster.refusal(of: operation, by: state.log.origin) == nil else {
       return request(.rights)
     }
@@ -538,6 +562,9 @@ struct RosterExchange {
     if report.unjudged.isEmpty { try doDuties() }
     try state.seal(now: now, random: &random)
     report.holds = state.holds
+    let roster = state.roster.state
+    report.alarms = roster.alarms
+    report.flawed = roster.flawed
     guard state.encoded() != kept else { return nextToSend() }
     phase = .keeping
     return .keep(state)

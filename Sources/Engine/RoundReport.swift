@@ -37,6 +37,10 @@ public struct RoundReport: Equatable, Sendable {
   public internal(set) var holds: [UploadHold] = []
   /// `Next`s of members that cannot be judged, because their ancestors are not shown: nothing is uploaded beside them.
   public internal(set) var unjudged: [EntryHash] = []
+  /// What people should be told of the roster.
+  public internal(set) var alarms: [RosterState.Alarm] = []
+  /// `Next`s that count for nothing because they would have split the household.
+  public internal(set) var flawed: [RosterState.Flawed] = []
   /// Somebody wrote `Leave`: a `Next` has to drop them, with what their logs amount to.
   public internal(set) var hasLeavers = false
 
@@ -47,7 +51,7 @@ public struct RoundReport: Equatable, Sendable {
     findings.contains {
       switch $0 {
       case .damaged, .newer, .fork, .missing, .notMine, .rollback, .unreadable: true
-      case .unknownAuthor, .rosterBehind, .notAuthorised: false
+      case .unknownAuthor, .rosterBehind, .notAuthorised, .withheld: false
       }
     }
   }

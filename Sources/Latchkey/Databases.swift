@@ -286,6 +286,7 @@ extension Home {
       report.warnings.append(warning)
     }
     if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
+    report.warnings += try clockWarnings(replica, membership).filter { !report.warnings.contains($0) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
@@ -304,6 +305,23 @@ extension Home {
       message:
         "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one, attach a new file to it (latchkey detach this file, then latchkey attach NEW-FILE --zone \(binding.zoneName)) and copy there what only this file has."
     )
+  }
+
+  /// Devices whose entries wait for a time that this device's clock has not reached.
+  private func clockWarnings(_ replica: Replica, _ membership: Membership) throws -> [Warning] {
+    var due: [DeviceID: Int64] = [:]
+    for group in try replica.heldGroups() {
+      due[group.origin.device] = max(due[group.origin.device] ?? 0, group.due)
+    }
+    guard !due.isEmpty else { return [] }
+    let roster = try state(of: membership.id).roster.state
+    return due.sorted { $0.key < $1.key }.map { device, time in
+      Warning(
+        code: "clock-ahead",
+        message:
+          "The clock of \(roster.device(device)?.name ?? device.short) was at least \((time - world.now()) / 60_000) minutes ahead of this device's: "
+          + "what it wrote then waits for that time, and everything else goes on.")
+    }
   }
 
   /// A file that another device attached was copied here: this device goes on with it under an origin of its own, and publishes

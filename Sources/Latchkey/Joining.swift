@@ -434,7 +434,9 @@ extension Home {
     guard let joining = try contents()[membership.id]?.joining else { return }
     let state = try state(of: membership.id)
     guard state.needsClaim,
-      let invite = state.roster.state.invites.first(where: { $0.terms.id == joining.invite }),
+      let invite = state.roster.state.invites.first(where: {
+        $0.terms.claimKey == joining.secret.keys.claimKey.publicKey
+      }),
       invite.status(now: UInt64(max(world.now(), 0))) == .open
     else { return }
     try claim(invite, state, joining.secret)

@@ -41,6 +41,13 @@ extension Warning {
       self.init(
         code: "missing",
         message: "Object \(object) of device \(origin.device.short)'s log is not in the store: that log waits.")
+    case .withheld(let origin, let accepted, let cited, let by):
+      self.init(
+        code: "withheld",
+        message:
+          "Device \(by.short) says that device \(origin.device.short) has written up to entry \(cited); for more than a day the store has shown "
+          + "entries up to \(accepted) only: \(accepted + 1)–\(cited) are withheld, late, or never were. Unproven, says \(by.short)."
+      )
     case .notMine(let origin):
       self.init(
         code: "not-mine",
@@ -87,6 +94,17 @@ extension Warning {
           "Device \(origin.device.short) has signed two different roster entries at position \(sequence): keys were copied."
       )
     }
+  }
+}
+
+extension Warning {
+  init(_ flawed: RosterState.Flawed) {
+    self.init(
+      code: "epoch-flawed",
+      message:
+        "Device \(flawed.author.short) has begun an epoch \(flawed.epoch.short) whose keys are not the same for everybody: it counts for "
+        + "nothing, and nothing is written there. Whoever did that may have wanted to split the household."
+    )
   }
 }
 
@@ -159,6 +177,8 @@ extension SyncReport {
           ))
       }
     }
+    for alarm in round.alarms { warn(Warning(alarm)) }
+    for flawed in round.flawed { warn(Warning(flawed)) }
     for claim in round.refusedClaims { warn(Warning(code: "claim-refused", message: "\(claim).")) }
     if round.isProvisional {
       warn(
