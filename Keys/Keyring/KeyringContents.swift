@@ -131,6 +131,10 @@ public struct KeyringContents: Hashable, Sendable {
   public private(set) var households: [HouseholdKeys]
   /// What stores ask for, by their locators: each for that store only, never sent to another.
   private var credentials: [String: Credential] = [:]
+  /// Devices of this person that it has revoked here: dropped from every household in which one of them is found. Ascending.
+  public var revoked: [DeviceID] = []
+  /// Devices that a revoked one had added and that the person keeps. Ascending.
+  public var kept: [DeviceID] = []
   /// The person's recovery kit, if it was made or used on this device.
   public var kit: KitRecord?
 
@@ -177,7 +181,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   func write(to writer: inout CBORWriter) {
-    writer.array(9)
+    writer.array(11)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -240,10 +244,14 @@ public struct KeyringContents: Hashable, Sendable {
       writer.text(locator)
       writer.text(credential.text)
     }
+    writer.array(revoked.count)
+    for device in revoked { writer.id(device) }
+    writer.array(kept.count)
+    for device in kept { writer.id(device) }
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    try reader.array(exactly: 9)
+    try reader.array(exactly: 11)
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -278,6 +286,8 @@ public struct KeyringContents: Hashable, Sendable {
       let locator = try reader.text()
       contents[credentialOf: locator] = Credential(try reader.text())
     }
+    for _ in 0..<(try reader.array()) { contents.revoked.append(try reader.id()) }
+    for _ in 0..<(try reader.array()) { contents.kept.append(try reader.id()) }
     return contents
   }
 

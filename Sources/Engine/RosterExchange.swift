@@ -136,7 +136,7 @@ struct RosterExchange {
 
     case (.room(let room, let others), .listed(let names)):
       let claims = names.filter { $0.below(room.prefix)?.text.hasPrefix("c/") == true }.sorted()
-        .prefix(Self.claimsInRoom)
+        .prefix(SyncRound.claimsInRoom)
       guard !claims.isEmpty else { return try nextRoom(others) }
       phase = .waiting(room, Array(claims), others: others)
       return .get(Array(claims))
@@ -446,9 +446,6 @@ struct RosterExchange {
   }
 
   // MARK: Waiting rooms
-
-  /// More claims in one room are not looked at: whoever holds a link can lay any number.
-  private static let claimsInRoom = 64
 
   /// Of invites that ask for words, for those who may let somebody in.
   private var waitingRooms: [WaitingRoom] {

@@ -35,6 +35,8 @@ public struct SyncRound {
 
   /// Segments fetched at a time: bounds memory to a few times 4 MiB.
   public static let segmentsAtOnce = 4
+  /// More claims in one waiting room are not looked at: whoever holds a link can lay any number.
+  public static let claimsInRoom = 64
 
   /// - Parameters:
   ///   - state: the household's state as kept.

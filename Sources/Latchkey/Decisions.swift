@@ -83,7 +83,15 @@ extension Home {
 
   // MARK: Households that one is not in any more
 
-  private static func frozenDecisionID(_ membership: Membership) -> String { "frozen-\(membership.id.short)" }
+  static func frozenDecisionID(_ membership: Membership) -> String { "frozen-\(membership.id.short)" }
+
+  /// Says that this device is not in a household any more, and what can be done about it.
+  func removal(_ membership: Membership) throws -> LatchkeyError {
+    let person = try contents().person
+    return LatchkeyError(
+      removedFrom: membership.name, decision: Self.frozenDecisionID(membership),
+      personStays: try state(of: membership.id).roster.state.people.contains { $0.id == person })
+  }
 
   /// Whoever was removed decides what becomes of the rows that are in its files.
   private func frozenDecision(_ membership: Membership) throws -> Decision? {

@@ -60,7 +60,7 @@ extension Home {
       warnings.append(Warning(moving, household: membership))
     }
     if try state(of: membership.id).isRemoved {
-      warnings.append(Warning(code: "removed", message: LatchkeyError(removedFrom: membership.name).message))
+      warnings.append(Warning(code: "removed", message: try removal(membership).message))
     } else if roster.device(try contents().device.id) == nil {
       warnings.append(
         Warning(

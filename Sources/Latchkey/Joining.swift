@@ -261,6 +261,12 @@ extension Home {
           .damage, "damaged-invite", "What lets this device in is damaged in the store: \(error).",
           next: ["ask for a new invite"])
       }
+      if welcome.seal == nil, welcome.household == link.household {
+        throw LatchkeyError(
+          .key, "link-refused",
+          "\(welcome.inviterName) did not let this device in with that invite, or let in somebody else.",
+          next: ["ask for a new invite"])
+      }
       guard welcome.household == link.household, let keys = welcome.open(with: contents.device.box) else {
         throw LatchkeyError(.damage, "forged-invite", "What lets this device in was not made for it.")
       }

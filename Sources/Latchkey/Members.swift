@@ -66,6 +66,9 @@ extension Home {
           next: ["latchkey invites list", "latchkey members remove NAME"])
       }
       try write([.revokeInvite(invite)], into: membership)
+      for terms in roster.invites.map(\.terms) where terms.id == invite {
+        try await refuseOthers(terms, except: nil, membership, access)
+      }
       // The round that sends it also begins the epoch that leaves the link behind.
       _ = try await round(membership, access: access)
     }

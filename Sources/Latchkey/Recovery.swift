@@ -27,6 +27,8 @@ public struct RecoveryReport: Sendable {
   public let missing: [(household: String, why: LatchkeyError)]
   /// Open zones: what `attach` makes files of.
   public let zones: [(household: String, zone: String)]
+  /// Whether the person's private household is among them: it leads to all others, and to the person's other devices.
+  public let isComplete: Bool
 }
 
 /// A device on paper: whoever loses all devices comes back with 24 words and a store.
@@ -145,7 +147,11 @@ extension Home {
         throw missing.first?.1 ?? LatchkeyError.unknownKit
       }
       if let own = try memberships().first(where: \.isPrivate) {
-        try await alignOwnDevices(own, access: try await openStore(of: own))
+        do { try await alignOwnDevices(own, access: try await openStore(of: own)) } catch {
+          // Said already, household by household; the next sync goes on with it.
+          let why = try LatchkeyError(unlessCancelled: error)
+          if missing.isEmpty { missing.append((own.name, why)) }
+        }
       }
       var zones: [(String, String)] = []
       for membership in try memberships() {
@@ -154,7 +160,8 @@ extension Home {
         }
       }
       return RecoveryReport(
-        person: contents.personName, device: contents.deviceName, households: done, missing: missing, zones: zones)
+        person: contents.personName, device: contents.deviceName, households: done, missing: missing, zones: zones,
+        isComplete: try memberships().contains(where: \.isPrivate))
     }
   }
 

@@ -98,6 +98,12 @@ extension Verbs {
           "missing": missing(report.missing),
         ])
       note(report.missing, in: &outcome)
+      if !report.isComplete {
+        outcome.notes.append(
+          Line(
+            .warning,
+            "Your personal household was not found there. If you had one, run this again with its store: it leads to all others."))
+      }
       outcome.next =
         report.zones.map { "latchkey attach NEW-FILE --zone \($0.zone.quotedForShell)   (household \($0.household))" }
         + ["latchkey device revoke NAME   (a lost device)"]
