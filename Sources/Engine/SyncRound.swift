@@ -36,6 +36,9 @@ public struct SyncRound {
   /// Segments fetched at a time: bounds memory to a few times 4 MiB.
   public static let segmentsAtOnce = 4
 
+  /// How many heads that do not hold are passed over in one round for the ones below them.
+  static let headsPassedOver = 64
+
   /// - Parameters:
   ///   - state: the household's state as kept.
   ///   - zone: the attached database's zone; nil to bring only the roster up to date.

@@ -112,7 +112,11 @@ struct Participant {
       }
       outbox.removeAll { $0.id == item.id }
       return .acknowledged(rows: 1)
-    case .renew: return .loaded(belief: belief, own: newLog(2, household))
+    case .announce:
+      log?.announce()
+      try seal(household, now)
+      return .loaded(belief: belief, own: log ?? newLog(1, household))
+    case .renew, .republish: return .loaded(belief: belief, own: newLog(2, household))
     case .carry, .probed: return .done
     case .supersededHeads:
       return .superseded(
@@ -170,6 +174,8 @@ struct Participant {
       case .outbox: "outbox"
       case .acknowledge: "acknowledge"
       case .renew: "renew"
+      case .republish: "republish"
+      case .announce: "announce"
       case .supersededHeads: "superseded"
       case .forgetHeads: "forget"
       case .carry: "carry"
