@@ -3,7 +3,7 @@ internal import LatchkeyEngine
 internal import LatchkeyKeyring
 public import LatchkeyKeys
 internal import LatchkeyLog
-internal import LatchkeyStorage
+public import LatchkeyStorage
 internal import LatchkeyTables
 
 /// What joining takes besides the link.
@@ -24,13 +24,16 @@ public struct JoinOptions: Sendable {
   public var words: String?
   /// A file made by the app, where the zone's description is not enough to make the tables.
   public var template: String?
+  /// What the household's store asks for; kept for later. Nil for what the link brings, if it brings any.
+  public var credential: StoreCredential?
 
   public init(
     database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil,
-    personalStore: String? = nil,
-    store: String? = nil, template: String? = nil, words: String? = nil
+    personalStore: String? = nil, store: String? = nil, template: String? = nil, words: String? = nil,
+    credential: StoreCredential? = nil
   ) {
     self.words = words
+    self.credential = credential
     self.database = database
     self.zone = zone
     self.name = name
@@ -151,7 +154,8 @@ extension Home {
             next: ["run it again with --yes, or with --store URL if the store is reached elsewhere from here"])
         }
       }
-      let access = try await openStore(url)
+      let credential = try options.credential ?? self.credential(of: link, for: url)
+      let access = try await openStore(url, credential: credential)
       try await requireStore(access)
       let blob = try await readBlob(link, access)
       var words: [String]?
@@ -195,6 +199,7 @@ extension Home {
           _ = try chooseZone(options.zone, shown, blob.householdName)
         }
         try await ensureIdentity(for: link.role, options)
+        try keep(credential, for: url)
         guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
         try adopt(
           try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: link.role == .mine,
@@ -235,6 +240,7 @@ extension Home {
     _ blob: InviteBlob, _ link: InviteLink, _ url: Locator, _ access: StoreAccess, _ options: JoinOptions
   ) async throws -> JoinReport? {
     try await ensureIdentity(for: link.role, options)
+    try keep(try options.credential ?? credential(of: link, for: url), for: url)
     let contents = try contents()
     let claimKey = link.secret.keys.claimKey
     let claim = Claim(
@@ -301,7 +307,13 @@ extension Home {
       next: ["choose a path where nothing is", "move \(path) away first"])
   }
 
-  private func requireStore(_ access: StoreAccess) async throws {
+  /// A credential in a link is for the store that the link names: not for where else it is reached from here.
+  private func credential(of link: InviteLink, for url: Locator) throws -> StoreCredential? {
+    guard let credential = link.credential, link.locator == url.text else { return nil }
+    return try StoreCredential(parsing: credential.text, source: "the invite's credential")
+  }
+
+  func requireStore(_ access: StoreAccess) async throws {
     switch try await StoreMarker.read(access.store) {
     case .store: return
     case .absent: throw EngineError.storeMissing

@@ -25,10 +25,13 @@ private func contents(_ seed: String) -> KeyringContents {
     contents[id] = HouseholdKeys(
       id: id, name: "h\(number)", isPrivate: number == 0,
       epochs: [.init(id: id, key: EpochKey(&random)), .init(id: .zero, key: EpochKey(&random))],
-      locator: "folder:/somewhere", credential: number == 1 ? Credential("user:password") : nil,
-      role: number == 2 ? .reader : nil,
-      checkpoint: number == 2 ? id : nil, rosterIncarnation: Incarnation(UInt64(number)))
+      locator: "folder:/somewhere", role: number == 2 ? .reader : nil,
+      checkpoint: number == 2 ? id : nil, rosterIncarnation: Incarnation(UInt64(number)),
+      mirror: number == 1 ? "folder:/elsewhere" : nil,
+      moving: number == 0 ? nil : HouseholdKeys.StoreMove(number == 1 ? .copying : .leaving, "folder:/new"),
+      decided: number == 2 ? HouseholdKeys.StoreDecision(store: "folder:/new", isAgreed: false) : nil)
   }
+  contents[credentialOf: "webdav+https://host/path"] = Credential("password = hunter2\nuser = ana\n")
   return contents
 }
 
