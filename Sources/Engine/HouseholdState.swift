@@ -195,6 +195,21 @@ public struct HouseholdState: Sendable {
     epoch = current
   }
 
+  /// The store has lost part of the roster: all of it goes there again as copies, and this device's log is announced anew.
+  ///
+  /// - Parameter shown: names below the roster's prefix.
+  mutating func restore(shown: [ObjectName], random: inout some RandomSource) throws(EngineError) {
+    guard roster.role(of: log.origin.device) != nil else { return }
+    let keys = try currentKeys()
+    for copy in RosterCopy.copies(of: entries) {
+      let below = keys.rosterCopyName(content: copy.encoded())
+      guard !shown.contains(below) else { continue }
+      readCopies.remove(keys.objectName(zone: .roster, below))
+      try enqueue(copy, keys, &random)
+    }
+    if log.isHeadMissing(among: shown, keys: keys) { log.announce() }
+  }
+
   /// Entries that came in this round and were written into an epoch that was left go into the present one, too: what is written there
   /// cites them, and a newcomer does not look where they lie.
   ///

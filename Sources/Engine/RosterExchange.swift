@@ -56,6 +56,9 @@ struct RosterExchange {
   private var hasSent = false
   /// How many entries were known when the round began; nil once this device's log was given up.
   private var known: Int?
+  /// The store shows less of the roster than it did.
+  private var hasLost = false
+  private var passedOver = 0
   /// Entries that lie in copies under the epoch that is written to.
   private var copied: Set<EntryHash> = []
   private var random: AnyRandomSource
@@ -188,7 +191,15 @@ struct RosterExchange {
     visited[keys.epoch] = below
     if keys.epoch != state.epoch, state.belief.probes[keys.epoch] != nil { state.probed(keys.epoch, now: now) }
     let reader = state.rosterReader(keys: keys)
-    report.findings += reader.rollbacks(among: below, belief: state.belief)
+    let rollbacks = reader.rollbacks(among: below, belief: state.belief)
+    report.findings += rollbacks
+    if keys.epoch == state.epoch {
+      let isOwnMissing = state.log.isHeadMissing(among: below, keys: keys)
+      if isOwnMissing {
+        report.findings.append(.rollback(origin: state.log.origin, accepted: state.log.counter, shown: 0))
+      }
+      hasLost = isOwnMissing || !rollbacks.isEmpty
+    }
     let known = Set(
       state.roster.entries.filter(\.operation.beginsEpoch).map {
         keys.nextName(origin: $0.origin, sequence: $0.sequence)
@@ -298,6 +309,14 @@ struct RosterExchange {
       } catch {
         report.findings.append(error)
         offers.remove(at: index)
+        if case .damaged = error, passedOver < SyncRound.headsPassedOver,
+          let lower = state.rosterReader(keys: offer.keys).head(
+            below: offer.name, among: visited[offer.keys.epoch] ?? [], belief: state.belief)
+        {
+          passedOver += 1
+          phase = .former(offer.keys, lower)
+          return .get([offer.keys.objectName(zone: .roster, lower)])
+        }
       }
       if pursuit != nil { return try continueReading() }
     }
@@ -556,6 +575,7 @@ struct RosterExchange {
 
   /// What is owed the others, then whatever waits to be sent.
   private mutating func finishRoster() throws(EngineError) -> Effect? {
+    if hasLost { try state.restore(shown: visited[state.epoch] ?? [], random: &random) }
     if report.unjudged.isEmpty { try doDuties() }
     try state.seal(now: now, random: &random)
     report.holds = state.holds

@@ -38,6 +38,9 @@ public struct SyncRound {
   /// More claims in one waiting room are not looked at: whoever holds a link can lay any number.
   public static let claimsInRoom = 64
 
+  /// How many heads that do not hold are passed over in one round for the ones below them.
+  static let headsPassedOver = 64
+
   /// - Parameters:
   ///   - state: the household's state as kept.
   ///   - zone: the attached database's zone; nil to bring only the roster up to date.

@@ -179,6 +179,19 @@ public struct OwnLog: Equatable, Sendable {
     epoch == self.epoch ? counter : formerParts.last { $0.epoch == epoch }?.counter ?? 0
   }
 
+  /// Whether the store has confirmed everything that was sealed.
+  public var isConfirmed: Bool { counter > 0 && isSealed && unconfirmed.isEmpty }
+
+  /// Makes a head due though nothing was written: the store has lost the newest one.
+  public mutating func announce() { isSealed = lastHash == nil }
+
+  /// Whether the newest head is not among listed names though the store has confirmed it.
+  public func isHeadMissing(among names: [ObjectName], keys: EpochKeys) -> Bool {
+    guard epoch == keys.epoch, isConfirmed else { return false }
+    let tag = keys.headTag(zone: zone, origin: origin)
+    return !names.contains { HeadName($0).map { $0.tag == tag && $0.counter >= counter } ?? false }
+  }
+
   /// Whether entries wait to be sealed.
   public var hasUnsealed: Bool { !isSealed }
 

@@ -365,7 +365,7 @@ final class World {
       return reply
     case .renew: throw Violation(.fork, "\(device.name) believes that somebody else wrote its log")
     case .carry: throw Violation(.membership, "\(device.name) carries what nobody was removed for")
-    case .load, .facts, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
+    case .load, .facts, .announce, .republish, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
       return try performer.perform(request)
     }
   }
@@ -392,6 +392,8 @@ private func words(_ effect: Effect) -> String {
     case .supersededHeads: "superseded heads"
     case .forgetHeads: "forget heads"
     case .renew: "renew"
+    case .announce: "announce"
+    case .republish: "republish"
     }
   case .finish: "finish"
   }

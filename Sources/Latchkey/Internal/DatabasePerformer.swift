@@ -102,13 +102,16 @@ package struct DatabasePerformer {
           if rows > 0 { try replica.setValue(Key.acknowledged, Key.time(now)) }
           return rows
         })
-    case .renew:
+    case .renew, .republish:
       var binding = replica.binding
       guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else {
         throw EngineError.outOfOrder("randomness")
       }
       binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
       try publish(under: binding, household: household)
+      return .loaded(belief: try belief(), own: try logToWrite())
+    case .announce:
+      _ = try writing { _, log in log.announce() }
       return .loaded(belief: try belief(), own: try logToWrite())
     case .supersededHeads:
       guard let log = try ownLog() else { return .superseded([]) }
