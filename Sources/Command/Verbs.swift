@@ -4,7 +4,7 @@ enum Verbs {
   static let all: [Verb] = [
     initialise, attach, detach, sync, share, invite, invites, requests, join, device, status, decide, counts, explain,
     members, leave,
-    key, export, fsck, store, forget,
+    key, export, rules, recipe, conflicts, fsck, store, forget,
     completion, help,
   ]
 

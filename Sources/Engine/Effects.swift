@@ -46,8 +46,9 @@ public enum DatabaseRequest: Sendable {
   case load(enters: Bool)
   /// Merge groups of one log, in order, and advance the belief of its author: one transaction, both or neither.
   case apply(groups: [LogGroup], origin: Origin, author: Belief.Author)
-  /// Stamp what was captured, seal it, put it in the outbox. Repeated while there is more.
-  case seal
+  /// Stamp what was captured, seal it, put it in the outbox. Repeated while there is more. `isComplete`: every log that the store
+  /// shows was read to its end, so that a file that comes into the zone with rows of its own can be compared with it.
+  case seal(isComplete: Bool)
   /// Objects that wait to be sent, in order, by their names below the zone's prefix.
   case outbox
   /// The store has confirmed an object.

@@ -184,7 +184,7 @@ struct ZoneExchange {
     case (.sealing, .database(.sealed(let rows, let released, let more))):
       report.stamped += rows
       report.received += released
-      if more { return .database(.seal) }
+      if more { return .database(.seal(isComplete: isComplete)) }
       guard mayUpload else { return nil }
       phase = .outbox
       return .database(.outbox)
@@ -250,6 +250,11 @@ struct ZoneExchange {
     guard let origin = carries.popLast() else { return nextEpoch() }
     phase = .carrying
     return .database(.carry(origin))
+  }
+
+  /// Whether no log waits for something that was not shown, or could not be read.
+  private var isComplete: Bool {
+    report.findings.allSatisfy { if case .notAuthorised = $0 { true } else { false } }
   }
 
   private mutating func nextEpoch() -> Effect {
@@ -382,7 +387,7 @@ struct ZoneExchange {
     report.findings += belief.withheld(
       now: now, counts: { roster.role(of: $0) ?? .reader >= .member }, except: isNotCited)
     phase = .sealing
-    return .database(.seal)
+    return .database(.seal(isComplete: isComplete))
   }
 
   private mutating func nextToSend() -> Effect? {

@@ -26,7 +26,8 @@ extension Home {
   /// offline; the rows are pushed by the next ``sync(_:untilSettled:progress:)``.
   ///
   /// If there is no file, and a household of the person has an open zone of that name, the file is made from it: a second
-  /// device's way to the same database.
+  /// device's way to the same database. A file that there is comes into the zone of that name, should there be one with rows: its rows and
+  /// the zone's that are the same become one with the next sync, and both keep what only they have.
   ///
   /// - Parameters:
   ///   - zone: the zone's name; the file's name without its extension if nil.
@@ -56,31 +57,32 @@ extension Home {
         try remember(path)
         return survey
       }
-      let open = try state(of: membership.id).roster.state.zones.first { $0.name == name && $0.closing == nil }
+      let open = try state(of: membership.id).roster.state.zones.first { $0.name == name && $0.closing == nil }?.id
       // Everything that can be wrong with the file is found before anything is written anywhere.
       let expected = try Replica.survey(path: path, rules: rules, tables: tables)
       guard !expected.syncing.isEmpty else {
         throw TablesError.noTableCanSync(expected.tables.map { "\($0.name): \($0.reason)" })
       }
       try checkCanWrite(path)
-      if let open, try await isUsed(open.id, membership) {
-        throw LatchkeyError(
-          .decision, "zone-exists",
-          "Your private household has a zone \(name) with rows of its own already, and the rows of two files are not paired by this version.",
-          next: [
-            "latchkey attach NEW-FILE --zone \(name)   (makes a new file from that zone)",
-            "latchkey attach \(path) --zone OTHER-NAME   (syncs this file apart from it)",
-          ])
+      var pairing: Int64?
+      if let open, try await isUsed(open, membership) {
+        guard rules == .none else {
+          throw LatchkeyError(
+            .usage, "zone-has-rules",
+            "There is a zone \(name) with rows already, and a file that comes into it follows its rules. Nothing was changed.",
+            next: ["latchkey attach \(path)", "latchkey rules set \(path) FILE   (afterwards, for everybody)"])
+        }
+        pairing = world.now()
       }
       let id: ZoneID
       if let open {
-        id = open.id
+        id = open
       } else {
         id = newZone()
         try write([.zone(id, name: name)], into: membership)
       }
       let survey = try Replica.attach(
-        path: path, rules: rules, tables: tables, zone: try newBinding(membership, id, name))
+        path: path, rules: rules, tables: tables, zone: try newBinding(membership, id, name), pairing: pairing)
       try remember(path)
       return survey
     }
@@ -97,7 +99,7 @@ extension Home {
   }
 
   /// Throws what writing to the file would meet now: another program's lock, a read-only file.
-  private func checkCanWrite(_ path: String) throws {
+  func checkCanWrite(_ path: String) throws {
     let connection = try Connection(path, mode: .readWrite)
     try connection.run("BEGIN IMMEDIATE")
     try connection.run("ROLLBACK")
@@ -289,6 +291,7 @@ extension Home {
       report.warnings.append(warning)
     }
     if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
+    if let pairing = try pairingWarning(replica, path) { report.warnings.append(pairing) }
     report.warnings += try clockWarnings(replica, membership).filter { !report.warnings.contains($0) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
@@ -296,8 +299,8 @@ extension Home {
     return seen
   }
 
-  /// Two devices that attach files under one zone name before they have met make two zones. Equal rows of the two are not
-  /// paired by this version, so they are not put together; whoever's zone a newcomer would not be given is told.
+  /// Two devices that attach files under one zone name before they have met make two zones; whoever's zone a newcomer would not be
+  /// given is told how to come into the other one.
   private func twinWarning(_ binding: ZoneBinding, _ membership: Membership) throws -> Warning? {
     let open = try state(of: membership.id).roster.state.zones.filter {
       $0.name == binding.zoneName && $0.closing == nil
@@ -306,7 +309,7 @@ extension Home {
     return Warning(
       code: "zone-twice",
       message:
-        "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one, attach a new file to it (latchkey detach this file, then latchkey attach NEW-FILE --zone \(binding.zoneName)) and copy there what only this file has."
+        "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one: latchkey detach this file, then latchkey attach it with --zone \(binding.zoneName); rows that are the same become one."
     )
   }
 

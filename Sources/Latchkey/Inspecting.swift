@@ -70,6 +70,7 @@ extension Home {
         ))
     }
     if try isReader(membership), try hasWritten(replica) { warnings.append(.readerWrites) }
+    if try replica.isPairing { warnings.append(.pairingWaits) }
     if try Sharing.load(replica) != nil {
       warnings.append(
         Warning(code: "sharing-unfinished", message: "Sharing is not finished: the next sync goes on with it."))

@@ -8,7 +8,8 @@ internal import LatchkeyTables
 
 /// What joining takes besides the link.
 public struct JoinOptions: Sendable {
-  /// Where the zone's rows go: a file that does not exist yet. Nil to join without a database.
+  /// Where the zone's rows go: a file that does not exist yet; or one that does, whose rows and the zone's that are the same become one.
+  /// Nil to join without a database.
   public var database: String?
   /// Which zone, where the household has several.
   public var zone: String?
@@ -144,6 +145,14 @@ extension Home {
           .usage, "no-such-folder",
           "There is no folder \(parent(of: database)) to make the file in. Nothing was changed.")
       }
+      if let template = options.template, let database, fileExists(database) {
+        throw LatchkeyError(
+          .usage, "file-exists", "\(database) exists, so it is not made from \(template). Nothing was changed.",
+          next: [
+            "leave out --template, and the rows of \(database) come into the household",
+            "choose a path where nothing is",
+          ])
+      }
       if let template = options.template { _ = try Replica.survey(path: absolute(template)) }
       let url = try stores.locator(options.store ?? link.locator, relativeTo: base)
       if options.store == nil, try contentsIfAny()?.households.contains(where: { $0.locator == url.text }) != true {
@@ -215,7 +224,12 @@ extension Home {
       var rows = 0
       var warnings: [Warning] = []
       var zoneName: String?
-      if let database, isFilled {
+      if let database, !isFilled, fileExists(database) {
+        let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
+        zoneName = zone.name
+        (rows, warnings) = try await bring(
+          database, membership: membership, access: access, zone: zone.id, name: zone.name)
+      } else if let database, isFilled {
         zoneName = try binding(database)?.zoneName
       } else if let database {
         let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
@@ -298,7 +312,8 @@ extension Home {
       waitingFor: JoinReport.Waiting(inviter: blob.inviterName, words: words.words), warnings: [])
   }
 
-  /// Whether an earlier call with the same invite made the file already. Any other file is refused.
+  /// Whether an earlier call with the same invite made or attached the file already. A file that is attached elsewhere is refused, and
+  /// so is one that cannot come into a zone.
   private func isFilled(_ path: String, from household: HouseholdID) throws -> Bool {
     guard fileExists(path) else { return false }
     if let bound = try binding(path) {
@@ -307,10 +322,12 @@ extension Home {
         .usage, "attached-already", "\(path) is attached already, to the zone \(bound.zoneName).",
         next: ["latchkey sync \(path)"])
     }
-    throw LatchkeyError(
-      .decision, "file-exists",
-      "\(path) exists, and this version does not pair the rows of a file with a household's. Nothing was changed.",
-      next: ["choose a path where nothing is", "move \(path) away first"])
+    let survey = try Replica.survey(path: path)
+    guard !survey.syncing.isEmpty else {
+      throw TablesError.noTableCanSync(survey.tables.map { "\($0.name): \($0.reason)" })
+    }
+    try checkCanWrite(path)
+    return false
   }
 
   /// A credential in a link is for the store that the link names: not for where else it is reached from here.

@@ -139,12 +139,14 @@ extension Replica {
 
   /// Whether the file has an app's rows that nobody knows yet, and nothing else.
   private func isUnpublished() throws -> Bool {
-    try !settings.adopts && connection.first("SELECT 1 FROM main.lk_row WHERE length(meta) > 0 LIMIT 1") == nil
+    try !settings.adopts
+      && (isPairing || connection.first("SELECT 1 FROM main.lk_row WHERE length(meta) > 0 LIMIT 1") == nil)
   }
 
   private func merge(
     _ changes: MergedChanges, _ now: Int64, _ report: inout ApplyReport, _ emit: (PendingGroup) throws -> UInt64
   ) throws {
+    if try isPairing { return try keepForPairing(changes.inOrder, &report) }
     let materialiser = try Materialiser(replica: self)
     var keeper = ParentKeeper(replica: self)
     var touched: Set<Int64> = []

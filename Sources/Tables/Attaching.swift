@@ -57,38 +57,45 @@ extension Replica {
 
   /// Attaches the file: its changes are captured from now on, and what it holds becomes part of the zone at the next
   /// ``stamp(now:limit:emit:)``. One transaction; attaching again changes nothing.
+  ///
+  /// - Parameter pairing: if the zone has rows already, the time, in milliseconds since 1970-01-01 UTC: the file's rows are then
+  ///   compared with them first (``pair(now:emit:)``).
   @discardableResult
   public static func attach(
-    path: String, rules: Rules = .none, tables: [String]? = nil, zone: ZoneBinding, clock: VirtualClock? = nil
+    path: String, rules: Rules = .none, tables: [String]? = nil, zone: ZoneBinding, pairing: Int64? = nil,
+    clock: VirtualClock? = nil
   ) throws(TablesError) -> Survey {
     do {
       let connection = try Connection(path, mode: .readWrite, clock: clock)
-      return try attach(connection, rules: rules, tables: tables, zone: zone)
+      return try attach(connection, rules: rules, tables: tables, zone: zone, pairing: pairing)
     } catch { throw TablesError(error, path: path) }
   }
 
   /// Attaches through a connection, for instance one in memory.
   @discardableResult
   public static func attach(
-    _ connection: Connection, rules: Rules = .none, tables: [String]? = nil, zone: ZoneBinding
+    _ connection: Connection, rules: Rules = .none, tables: [String]? = nil, zone: ZoneBinding, pairing: Int64? = nil
   ) throws(TablesError) -> Survey {
     do {
       return try writing(connection) {
-        var settings = Settings(rules: rules, named: tables)
         if let present = try binding(connection) {
           guard present.household == zone.household, present.zone == zone.zone, present.origin == zone.origin else {
             throw TablesError.alreadyAttachedElsewhere
           }
           let replica = try Replica(connection: connection)
-          if rules == .none, tables == nil { settings = replica.settings }
-          try replica.follow(settings)
+          if tables != nil { replica.settings.named = tables }
+          if rules != .none { return try replica.setRules(rules) }
+          try replica.follow(replica.settings)
           return try replica.survey()
         }
         let survey = try Judge(connection: connection, rules: rules, named: tables).survey()
         guard !survey.syncing.isEmpty else {
           throw TablesError.noTableCanSync(survey.tables.map { "\($0.name): \($0.reason)" })
         }
+        let settings = Settings(rules: rules, named: tables)
         let replica = try make(connection, settings, zone)
+        if rules != .none { try replica.setOwnRules() }
+        if let pairing { try replica.beginPairing(now: pairing) }
         try replica.follow(settings)
         return survey
       }
@@ -215,10 +222,14 @@ extension Replica {
     try setState("settings", .blob(wanted.encoded))
     try followRenamedTables()
     try loadTables()
+    if try takeRules() { try loadTables() }
     var syncing: Set<Int64> = []
     for report in try survey().tables {
       let adopted = settings.adopts ? settings.adopted[report.name] : nil
-      let syncs = adopted.map { $0 == .sync && report.verdict != .refused } ?? (report.verdict == .sync)
+      let syncs =
+        adopted.map {
+          $0 == .sync && report.verdict != .refused && !settings.rules[report.name].isLocal
+        } ?? (report.verdict == .sync)
       guard syncs, let shape = try connection.shape(of: report.name), let id = try followTable(shape) else { continue }
       syncing.insert(id)
     }
@@ -230,6 +241,8 @@ extension Replica {
     try setState("notes", .integer(1))
     try retryAllParked()
     try rememberSchema()
+    // Rules about columns that have just come.
+    if try takeRules() { try follow(settings) }
   }
 
   /// The verdicts and reasons of the attached file's tables. Rules about tables and columns that are gone do not hold up
@@ -246,7 +259,7 @@ extension Replica {
       var rule = rule
       rule.localColumns.removeAll { shape.column($0) == nil }
       rule.references = rule.references.filter {
-        shape.column($0.key) != nil && known.contains($0.value.table.lowercased())
+        shape.column($0.key) != nil && $0.value.target.tables.contains { known.contains($0.lowercased()) }
       }
       if case .columns(let columns)? = rule.identity, columns.contains(where: { shape.column($0) == nil }) {
         rule.identity = nil
@@ -438,13 +451,19 @@ extension Replica {
 
   /// Where a column has become a reference, by new rules or because its target now syncs, what stands in it is read anew.
   private func followReferences(_ table: SyncedTable) throws {
-    let present = table.columns.filter { $0.reference != nil }.map(\.wire).sorted()
+    // A column with the tables that it points to: the names are parted by what stands in no name that is made by hand.
+    let present = table.columns.filter(\.isReference).map { column in
+      ([column.wire] + column.references.compactMap { tablesByID[$0.table]?.wire }.sorted()).joined(separator: "\u{1f}")
+    }.sorted()
     let stored = try connection.first("SELECT refs FROM main.lk_table WHERE id = ?", [.integer(table.id)])?[0].bytes
     if stored == encoded(present) { return }
     try connection.run("UPDATE main.lk_table SET refs = ? WHERE id = ?", [.blob(encoded(present)), .integer(table.id)])
     guard let stored else { return }
     var reader = CBORReader(stored)
-    let new = Set(present).subtracting(try reader.texts()).union(try newReferences(table))
+    let pointed = Set(present).subtracting(try reader.texts())
+    let new = Set(
+      table.columns.map(\.wire).filter { wire in pointed.contains { $0.hasPrefix(wire + "\u{1f}") } }
+    ).union(try newReferences(table))
     guard !new.isEmpty else { return }
     try setState("references \(table.id)", .blob(encoded(new.sorted())))
     try connection.run("UPDATE main.lk_table SET scan = x'' WHERE id = ?", [.integer(table.id)])

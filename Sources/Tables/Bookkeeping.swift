@@ -3,7 +3,7 @@ internal import LatchkeySQLite
 /// The tables and triggers that attaching adds to an app's file, all named `lk_…`.
 enum Bookkeeping {
   /// The layout's version, in `lk_state`.
-  static let version: Int64 = 1
+  static let version: Int64 = 2
 
   /// What every attached file has. No column reached by a trigger has a constraint that could fail the app.
   static let schema = """
@@ -26,6 +26,9 @@ enum Bookkeeping {
     CREATE TABLE lk_held(
       id INTEGER PRIMARY KEY, due INTEGER NOT NULL, zone BLOB NOT NULL, device BLOB NOT NULL, incarnation BLOB NOT NULL,
       hlc INTEGER NOT NULL, tie INTEGER NOT NULL, sequence INTEGER NOT NULL, payloads BLOB NOT NULL);
+    CREATE TABLE lk_journal(
+      id INTEGER PRIMARY KEY, at INTEGER NOT NULL, cause INTEGER NOT NULL, tid INTEGER NOT NULL, record BLOB NOT NULL,
+      name TEXT, value BLOB NOT NULL);
     CREATE TABLE lk_outbox(
       id INTEGER PRIMARY KEY, household BLOB NOT NULL, zone BLOB NOT NULL, name TEXT NOT NULL, bytes BLOB NOT NULL,
       sequence INTEGER NOT NULL, rows BLOB NOT NULL);

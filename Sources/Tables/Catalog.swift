@@ -78,7 +78,7 @@ extension Replica {
     for table in loaded { table.referrers = [] }
     for table in loaded {
       for (index, column) in table.columns.enumerated() {
-        if let reference = column.reference { tablesByID[reference.table]?.referrers.append((table, index)) }
+        for reference in column.references { tablesByID[reference.table]?.referrers.append((table, index)) }
       }
     }
     var ranks: [Int64: Int] = [:]
@@ -87,9 +87,8 @@ extension Replica {
       if let known = ranks[table.id] { return known }
       if !visiting.insert(table.id).inserted { return 0 }
       var value = 0
-      for column in table.columns {
-        guard let reference = column.reference, reference.table != table.id, let parent = tablesByID[reference.table]
-        else { continue }
+      for reference in table.columns.flatMap(\.references) {
+        guard reference.table != table.id, let parent = tablesByID[reference.table] else { continue }
         value = max(value, rank(parent) + 1)
       }
       visiting.remove(table.id)
@@ -107,7 +106,11 @@ extension Replica {
       let folded = column.name.lowercased()
       let rule = rules.keys.sorted().first { $0.lowercased() == folded }.flatMap { rules[$0] }
       let declared = shape.foreignKeys.first { $0.from.count == 1 && $0.from[0].lowercased() == folded }
-      guard let targetName = rule?.table ?? declared?.table, let target = byName[targetName.lowercased()],
+      if case .chosen(let by, let choices)? = rule?.target {
+        resolveChoice(of: table, index, by, choices, rule, byName)
+        continue
+      }
+      guard let targetName = rule?.target.tables.first ?? declared?.table, let target = byName[targetName.lowercased()],
         target.key.count == 1 || declared?.to.count == 1
       else { continue }
       var targetColumn: String?
@@ -134,6 +137,25 @@ extension Replica {
     }
   }
 
+  /// A choice whose other column does not travel, or whose tables are not here, points nowhere.
+  private func resolveChoice(
+    of table: SyncedTable, _ index: Int, _ by: String, _ choices: [ReferenceTarget.Choice], _ rule: ReferenceRule?,
+    _ byName: [String: SyncedTable]
+  ) {
+    guard let at = table.columns.firstIndex(where: { $0.name.lowercased() == by.lowercased() }) else { return }
+    let isRequired = table.columns[index].isRequired
+    let targets: [(value: SQLiteValue, reference: SyncedColumn.Reference)] = choices.compactMap { choice in
+      guard let target = byName[choice.table.lowercased()], target.key.count == 1 else { return nil }
+      return (
+        table.columns[at].affinity.apply(to: choice.value),
+        SyncedColumn.Reference(
+          table: target.id, column: nil, action: rule?.onDelete ?? (isRequired ? .keep : .null),
+          none: rule?.none ?? [], collation: target.columns[target.key[0]].collation)
+      )
+    }
+    table.columns[index].choice = SyncedColumn.Choice(by: at, targets: targets)
+  }
+
   private func resolveComposite(of table: SyncedTable, _ byName: [String: SyncedTable]) {
     for foreign in table.shape?.foreignKeys ?? [] where foreign.from.count > 1 {
       guard let parent = byName[foreign.table.lowercased()] else { continue }
@@ -141,7 +163,7 @@ extension Replica {
       guard to.count == foreign.from.count else { continue }
       for (from, to) in zip(foreign.from, to) {
         guard let index = table.columns.firstIndex(where: { $0.name.lowercased() == from.lowercased() }),
-          table.columns[index].reference == nil,
+          !table.columns[index].isReference,
           let found = parent.columns.first(where: { $0.name.lowercased() == to.lowercased() })?.reference
         else { continue }
         table.columns[index].reference = SyncedColumn.Reference(

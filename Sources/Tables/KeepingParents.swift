@@ -16,15 +16,15 @@ struct ParentKeeper {
   /// Takes note of a row whose merged state is new.
   mutating func note(_ row: Row, before: RecordState) {
     guard before.isLive, !row.state.isLive, let key = row.key, let values = row.values,
-      row.table.referrers.contains(where: isPromise)
+      row.table.referrers.contains(where: { isPromise($0, to: row.table) })
     else { return }
     lost[row.record] = (row, before, key, values)
     order.append(row.record)
   }
 
-  private func isPromise(_ referrer: (table: SyncedTable, column: Int)) -> Bool {
+  private func isPromise(_ referrer: (table: SyncedTable, column: Int), to table: SyncedTable) -> Bool {
     let column = referrer.table.columns[referrer.column]
-    return referrer.table.shape != nil && column.isRequired && column.reference?.action == .keep
+    return referrer.table.shape != nil && column.isRequired && column.reference(to: table.id)?.action == .keep
   }
 
   /// Inserts again what rows of this device need.
@@ -43,7 +43,8 @@ struct ParentKeeper {
       guard let (row, before, _, _) = lost[needed[at]] else { break }
       at += 1
       for column in row.table.columns where column.isRequired {
-        guard let table = column.reference?.table, case .reference(let name)? = before.cell(column.wire),
+        guard let table = row.table.reference(of: column, in: before)?.table,
+          case .reference(let name)? = before.cell(column.wire),
           case let parent = RecordID(table: table, name: name), lost[parent] != nil, isNeeded.insert(parent).inserted
         else { continue }
         needed.append(parent)
@@ -81,10 +82,10 @@ struct ParentKeeper {
   /// Whether a row that this device pointed at it is live and shown.
   private func isReferredTo(_ record: RecordID, _ state: (RecordID) throws -> RecordState?) throws -> Bool {
     guard let (row, _, key, values) = lost[record] else { return false }
-    for (table, index) in row.table.referrers where isPromise((table, index)) {
+    for (table, index) in row.table.referrers where isPromise((table, index), to: row.table) {
       let column = table.columns[index]
       let target: SQLiteValue
-      if let name = column.reference?.column {
+      if let name = column.reference(to: row.table.id)?.column {
         guard let at = row.table.columns.firstIndex(where: { $0.name == name }) else { continue }
         target = values[at]
       } else {

@@ -113,6 +113,7 @@ extension Replica {
     case .newerValue: return "it has a kind of value of a newer version"
     case .tooLarge: return "a value is over the size that is sent"
     case .keyless: return "the app made its key NULL here; it is the same row again once it has a key"
+    case .pairing: return "the file's own rows have not been compared with it yet"
     case .lost: return "the app threw its table away; its values are in the store"
     }
   }
@@ -169,7 +170,7 @@ extension Replica {
     }
     return try connection.first("SELECT 1 FROM main.lk_table WHERE scan IS NOT NULL AND name IS NOT NULL LIMIT 1")
       != nil
-      || state("notes")?.integer == 1
+      || state("notes")?.integer == 1 || hasOwnRules()
   }
 
   /// Calls `body` with every live record's merged cells, shown or parked, in byte order of tables' wire names, then record names.

@@ -184,7 +184,7 @@ final class Materialiser {
     guard let table = lost.first?.table else { return [] }
     var values: [SQLiteValue] = []
     var hashes: Set<FieldHash> = []
-    if let name = referrer.columns[column].reference?.column {
+    if let name = referrer.columns[column].reference(to: table.id)?.column {
       guard let index = table.columns.firstIndex(where: { $0.name == name }) else { return [] }
       for one in lost {
         if let known = one.values {

@@ -63,23 +63,24 @@ extension Materialiser {
         kept[number] = cell.value
         continue
       }
+      let reference = table.reference(of: column, in: row.state)
       switch cell.value {
-      case .reference where column.reference == nil && column.isKey:
+      case .reference where reference == nil && column.isKey:
         // Rules that are missing here: what a key would show differs per device.
         return try park(row, .newerValue)
       case .reference(let target):
-        switch try resolve(target, column, for: row, depth: depth) {
+        switch try resolve(target, reference, for: row, depth: depth) {
         case .value(let value):
           // Without a rule of its own the column shows this device's number, as its app expects, and keeps the reference.
           values[index] = value
-          if column.reference == nil { kept[number] = cell.value } else { targets[number] = FieldHash(target: target) }
+          if reference == nil { kept[number] = cell.value } else { targets[number] = FieldHash(target: target) }
         case .waiting:
           if column.isRequired { return try park(row, .waiting(target: target)) }
           values[index] = .null
           kept[number] = cell.value
           waits.insert(target)
         case .deleted:
-          if column.isRequired || column.reference?.action == .cascade {
+          if column.isRequired || reference?.action == .cascade {
             return try park(row, .parentDeleted(target: target))
           }
           values[index] = .null
@@ -92,7 +93,7 @@ extension Materialiser {
         kept[number] = cell.value
       case .null, .integer, .real, .text, .blob:
         let value = cell.value.plain ?? .null
-        if pointsElsewhere(column, value) {
+        if pointsElsewhere(reference, value) {
           if column.isRequired {
             return try park(
               row, .refused("\(table.name).\(column.name) refers by a number that means another row on each device"))
@@ -136,39 +137,41 @@ extension Materialiser {
     }
   }
 
-  func resolve(_ target: RecordName, _ column: SyncedColumn, for row: Row, depth: Int) throws -> Resolution {
-    guard let record = try self.record(of: target, column) else { return try absent(target, column) }
+  func resolve(_ target: RecordName, _ reference: SyncedColumn.Reference?, for row: Row, depth: Int) throws
+    -> Resolution
+  {
+    guard let record = try self.record(of: target, reference) else { return try absent(target, reference) }
     if rows[record] == nil {
       // The usual case, without reading the whole row.
       guard
         let raw = try connection.first(
           "SELECT key, hash FROM main.lk_row WHERE record = ? AND tid = ?",
           [.blob(target.bytes), .integer(record.table)])
-      else { return try absent(target, column) }
+      else { return try absent(target, reference) }
       if let table = replica.tablesByID[record.table], let key = try replica.unpack(key: raw[0], table), !raw[1].isNull
       {
-        return try value(of: table, key, nil, column)
+        return try value(of: table, key, nil, reference)
       }
     }
     guard let parent = try self.row(record) else { return .waiting }
-    if parent === row, let key = row.reservedKey { return try value(of: row.table, key, row, column) }
+    if parent === row, let key = row.reservedKey { return try value(of: row.table, key, row, reference) }
     if pending.contains(record), depth < Self.maximumDepth { try show(parent, depth: depth + 1) }
     if inProgress.contains(record) {
       guard let key = parent.reservedKey, parent.state.isLive else { return .waiting }
       borrowers[record, default: []].insert(row.record)
-      return try value(of: parent.table, key, parent, column)
+      return try value(of: parent.table, key, parent, reference)
     }
     if !parent.state.isLive { return parent.state.newestTombstone == nil ? .waiting : .deleted }
     if let key = parent.key, !pending.contains(record) || !parent.isOff {
-      return try value(of: parent.table, key, parent, column)
+      return try value(of: parent.table, key, parent, reference)
     }
-    if case .parentDeleted? = parent.parking { return column.reference?.action == .cascade ? .deleted : .waiting }
+    if case .parentDeleted? = parent.parking { return reference?.action == .cascade ? .deleted : .waiting }
     return .waiting
   }
 
-  /// Which record a column's reference means: of the parent table, or of any if the rules here name none.
-  func record(of target: RecordName, _ column: SyncedColumn) throws -> RecordID? {
-    if let table = column.reference?.table { return RecordID(table: table, name: target) }
+  /// Which record a reference means: of the parent table, or of any if the rules here name none.
+  func record(of target: RecordName, _ reference: SyncedColumn.Reference?) throws -> RecordID? {
+    if let table = reference?.table { return RecordID(table: table, name: target) }
     if let staged = replica.tables.map({ RecordID(table: $0.id, name: target) }).first(where: { rows[$0] != nil }) {
       return staged
     }
@@ -178,16 +181,16 @@ extension Materialiser {
   }
 
   /// A row that does not exist: only this device may know the key that it meant.
-  func absent(_ target: RecordName, _ column: SyncedColumn) throws -> Resolution {
-    guard let (table, key) = try replica.absentKey(target), column.reference?.table == table.id else { return .waiting }
-    return try value(of: table, [key], nil, column)
+  func absent(_ target: RecordName, _ reference: SyncedColumn.Reference?) throws -> Resolution {
+    guard let (table, key) = try replica.absentKey(target), reference?.table == table.id else { return .waiting }
+    return try value(of: table, [key], nil, reference)
   }
 
   /// What a column shows for a row of its parent table.
-  func value(of table: SyncedTable, _ key: [SQLiteValue], _ row: Row?, _ column: SyncedColumn) throws
+  func value(of table: SyncedTable, _ key: [SQLiteValue], _ row: Row?, _ reference: SyncedColumn.Reference?) throws
     -> Resolution
   {
-    if let name = column.reference?.column {
+    if let name = reference?.column {
       guard let index = table.columns.firstIndex(where: { $0.name == name }) else { return .waiting }
       if let row, inProgress.contains(row.record) || row.isOff {
         guard let value = row.state.cell(table.columns[index].wire)?.plain, !value.isNull else { return .waiting }
@@ -201,8 +204,8 @@ extension Materialiser {
 
   /// Whether a plain number stands where each device has its own: its writer, whose rules did not take it for a
   /// reference, meant a row that has another number here.
-  func pointsElsewhere(_ column: SyncedColumn, _ value: SQLiteValue) -> Bool {
-    guard let reference = column.reference, let target = replica.tablesByID[reference.table], target.keyIsLocal,
+  func pointsElsewhere(_ reference: SyncedColumn.Reference?, _ value: SQLiteValue) -> Bool {
+    guard let reference, let target = replica.tablesByID[reference.table], target.keyIsLocal,
       !reference.none.contains(value),
       case .integer(let number) = target.columns[target.key[0]].affinity.apply(to: value)
     else { return false }

@@ -87,6 +87,10 @@ extension Replica {
       func isTaken(_ wire: String) -> Bool { names.contains { sameBytes($0.wire, wire) } }
       var wire = column
       if let other = said.first(where: { sameBytes($0.name, column) }), !isTaken(other.wire) { wire = other.wire }
+      if let was = former(of: column, shape, among: known + said), !isTaken(was.wire) {
+        wire = was.wire
+        renamed.append((was.name, column))
+      }
       var count = 2
       while isTaken(wire) {
         wire = "\(column)~\(count)"
@@ -100,6 +104,13 @@ extension Replica {
       renewed.append(end.wire)
     }
     return FollowedNames(names: names, renamed: renamed, renewed: renewed)
+  }
+
+  /// The column that the rules say a column was before, if it is gone.
+  private func former(of column: String, _ shape: TableShape, among known: [NamedColumn]) -> NamedColumn? {
+    let renamed = settings.rules[shape.name].renamed
+    let formers = renamed.keys.filter { renamed[$0]?.lowercased() == column.lowercased() }.map { $0.lowercased() }
+    return known.first { formers.contains($0.name.lowercased()) && shape.column($0.name) == nil }
   }
 
   /// Whether the last column was dropped and added again, which leaves no trace in the schema: no row shows what it showed,
@@ -163,12 +174,7 @@ extension Replica {
       renamed.first { $0.0.lowercased() == column.lowercased() }?.1 ?? column
     }
     for name in settings.rules.tables.keys.sorted() where name.lowercased() == table.lowercased() {
-      guard var rules = settings.rules.tables[name] else { continue }
-      rules.localColumns = rules.localColumns.map(now)
-      if case .columns(let columns)? = rules.identity { rules.identity = .columns(columns.map(now)) }
-      rules.references = Dictionary(
-        rules.references.map { (now($0.key), $0.value) }, uniquingKeysWith: { first, _ in first })
-      settings.rules.tables[name] = rules
+      settings.rules.tables[name] = settings.rules.tables[name]?.naming(column: now, table: { $0 })
     }
   }
 
@@ -176,9 +182,7 @@ extension Replica {
     let folded = former.lowercased()
     for key in settings.rules.tables.keys.sorted() {
       guard var rules = settings.rules.tables[key] else { continue }
-      for column in rules.references.keys where rules.references[column]?.table.lowercased() == folded {
-        rules.references[column]?.table = name
-      }
+      rules = rules.naming(column: { $0 }, table: { $0.lowercased() == folded ? name : $0 })
       settings.rules.tables[key] = nil
       settings.rules.tables[key.lowercased() == folded ? name : key] = rules
     }

@@ -25,9 +25,9 @@ extension Replica {
       var note = SchemaNote(
         wire: table?.wire ?? report.name, shape: shape,
         wires: shape.columns.map { column in known.first { sameBytes($0.name, column.name) }?.wire ?? column.name },
-        verdict: verdict, rules: settings.rules[report.name], version: version)
+        verdict: verdict, version: version)
       let pending = PendingNote(kind: SchemaNote.kind, key: note.wire, value: note.encoded)
-      if settings.adopts { (note.verdict, note.rules) = (.local, TableRules()) }
+      if settings.adopts { note.verdict = .local }
       notes.append((pending, note.encoded))
     }
     let database = DatabaseNote(
@@ -93,8 +93,8 @@ extension Replica {
     )
   }
 
-  /// Takes the zone's notes. A file that was made by joining follows them: makes the tables that they describe, and
-  /// takes their rules.
+  /// Takes the zone's notes. A file that was made by joining makes the tables that they describe; every file takes their
+  /// rules.
   func apply(_ notes: [Note]) throws {
     var isNew = false
     for note in notes {
@@ -106,6 +106,7 @@ extension Replica {
     guard isNew else { return }
     let isRenamed = try takeNames()
     if settings.adopts { try adopt() } else if isRenamed { try follow(settings) }
+    if try takeRules() { try follow(settings) }
   }
 
   private func databaseNote() throws -> DatabaseNote? {
@@ -159,8 +160,7 @@ extension Replica {
       try setState("made", .integer(1))
     }
     let version = try connection.integer("PRAGMA main.user_version") ?? 0
-    let notes = try schemaNotes()
-    for note in notes {
+    for note in try schemaNotes() {
       let key = note.wire
       let known = tables.first { $0.shape != nil && sameBytes($0.wire, key) }
       if known == nil, try connection.shape(of: note.shape.name) == nil {
@@ -168,8 +168,6 @@ extension Replica {
         guard wanted.createsTables, note.version == version, try create(note) else { continue }
       }
       guard let shape = try known?.shape ?? connection.shape(of: note.shape.name) else { continue }
-      let own = try known.map { try knownNames($0.id) } ?? note.names
-      guard let rules = rules(note, own, notes), rulesFit(rules, shape) else { continue }
       if note.verdict == .sync, settings.adopted[shape.name] == nil, !wanted.createsTables,
         tables.first(where: { $0.shape?.name == shape.name }) == nil
       {
@@ -177,41 +175,8 @@ extension Replica {
         try withoutCapture { try connection.run("DELETE FROM main.\(quoted(shape.name))") }
       }
       wanted.adopted[shape.name] = note.verdict
-      wanted.rules.tables[shape.name] = rules == TableRules() ? nil : rules
     }
     if wanted != settings || wanted.createsTables { try follow(wanted) }
-  }
-
-  /// The zone's rules for a table, by the names that its columns and the tables that they refer to have here; nil if one is
-  /// not here.
-  private func rules(_ note: SchemaNote, _ own: [NamedColumn], _ notes: [SchemaNote]) -> TableRules? {
-    func here(_ column: String) -> String? {
-      let folded = column.lowercased()
-      guard let wire = note.names.first(where: { $0.name.lowercased() == folded })?.wire else { return column }
-      return own.first { sameBytes($0.wire, wire) }?.name
-    }
-    var rules = note.rules
-    rules.localColumns = note.rules.localColumns.compactMap(here)
-    if case .columns(let columns)? = note.rules.identity { rules.identity = .columns(columns.compactMap(here)) }
-    rules.references = [:]
-    for (column, said) in note.rules.references.sorted(by: { $0.key < $1.key }) {
-      guard let column = here(column) else { return nil }
-      var reference = said
-      let folded = said.table.lowercased()
-      if let wire = notes.first(where: { $0.shape.name.lowercased() == folded })?.wire,
-        let table = tables.first(where: { $0.shape != nil && sameBytes($0.wire, wire) })
-      {
-        reference.table = table.name
-      }
-      rules.references[column] = reference
-    }
-    return rules.localColumns.count == note.rules.localColumns.count ? rules : nil
-  }
-
-  /// Rules from the zone about columns that this file's schema lacks are left out: they would not hold here.
-  private func rulesFit(_ rules: TableRules, _ shape: TableShape) -> Bool {
-    rules.references.keys.allSatisfy { shape.column($0) != nil }
-      && rules.localColumns.allSatisfy { shape.column($0) != nil }
   }
 
   /// Makes a table from its description, and makes sure that it is what was described.
@@ -223,8 +188,7 @@ extension Replica {
       let made = try connection.shape(of: note.shape.name)
       if let made,
         SchemaNote(
-          wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, rules: note.rules,
-          version: note.version
+          wire: note.wire, shape: made, wires: note.wires, verdict: note.verdict, version: note.version
         ).encoded == note.encoded
       {
         try connection.run("RELEASE lk_make")

@@ -121,6 +121,9 @@ public final class Replica {
     if schema == knownSchema, data == knownData { return }
     let version = try state("version")?.integer ?? 0
     if version > Bookkeeping.version { throw TablesError.newerFormat(Int(version)) }
+    if version < Bookkeeping.version {
+      throw TablesError.rule("the file was attached by an earlier build: detach it and attach it again")
+    }
     guard let binding = try Replica.binding(connection) else { throw TablesError.notAttached }
     zoneBinding = binding
     settings = try Settings(decoding: try state("settings")?.bytes ?? Settings(rules: .none, named: nil).encoded)

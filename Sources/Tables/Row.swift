@@ -91,6 +91,8 @@ enum Parking: Equatable {
   case lost
   /// The app made its key NULL here, so that it cannot be told from other rows.
   case keyless
+  /// The file's own rows have not been compared with the zone's yet.
+  case pairing
 
   var kind: Int64 {
     switch self {
@@ -103,13 +105,14 @@ enum Parking: Equatable {
     case .tooLarge: 7
     case .lost: 8
     case .keyless: 9
+    case .pairing: 10
     }
   }
 
   var target: RecordName? {
     switch self {
     case .waiting(let target), .parentDeleted(let target), .unique(let target): target
-    case .refused, .noTable, .newerValue, .tooLarge, .lost, .keyless: nil
+    case .refused, .noTable, .newerValue, .tooLarge, .lost, .keyless, .pairing: nil
     }
   }
 
@@ -124,6 +127,7 @@ enum Parking: Equatable {
     case (7, _): self = .tooLarge
     case (8, _): self = .lost
     case (9, _): self = .keyless
+    case (10, _): self = .pairing
     default: return nil
     }
   }

@@ -88,10 +88,11 @@ extension Replica {
   private func cellValue(_ row: Row, _ index: Int, _ raw: SQLiteValue, _ gone: [FieldHash: RecordName]) throws -> Value
   {
     let column = row.table.columns[index]
-    guard column.reference != nil, let before = row.targets[column.number], before != .unknown else {
+    guard column.isReference, let before = row.targets[column.number], before != .unknown, let values = row.values
+    else {
       return Value(raw)
     }
-    let now = try translate(column, raw)
+    let now = try translate(column, in: values, raw)
     if case .reference(let name) = now, FieldHash(target: name) == before { return now }
     if let name = gone[before] { return .reference(name) }
     return now
@@ -284,9 +285,9 @@ extension Replica {
 
   // MARK: Translating
 
-  /// What a value of a column stands for on the wire.
-  func translate(_ column: SyncedColumn, _ raw: SQLiteValue) throws -> Value {
-    guard let reference = column.reference, !raw.isNull, !reference.none.contains(raw),
+  /// What a value of a column stands for on the wire, in a row of its table.
+  func translate(_ column: SyncedColumn, in values: [SQLiteValue], _ raw: SQLiteValue) throws -> Value {
+    guard let reference = column.reference(in: values), !raw.isNull, !reference.none.contains(raw),
       let target = tablesByID[reference.table],
       target.shape != nil
     else { return Value(raw) }
@@ -369,7 +370,9 @@ extension Replica {
       let circle = [.integer(table.id)] + table.folded(key)
       if namesInProgress.insert(circle).inserted {
         defer { namesInProgress.remove(circle) }
-        let parts = try identity.map { table.columns[$0].collation.fold(try translate(table.columns[$0], values[$0])) }
+        let parts = try identity.map {
+          table.columns[$0].collation.fold(try translate(table.columns[$0], in: values, values[$0]))
+        }
         if let keyed = keyedName(table: table.wire, values: parts) { name = keyed }
       }
     }

@@ -30,17 +30,33 @@ public struct TableRules: Equatable, Sendable {
   public var localColumns: [String]
   /// False for tables whose text outsiders can place: their length must not tell what else is in them.
   public var compress: Bool
+  /// Columns that a migration which makes the table anew gave another name: former name to name. A hint for this file; what
+  /// others know of it they know from the names on the wire.
+  public var renamed: [String: String]
+  /// Whether the table's rows are such that rows of any zone refer to: currencies, units. Used where part of a file is shared.
+  public var isLookup: Bool
+  /// The column that refers to the row that a row belongs to. Used where part of a file is shared.
+  public var ownedBy: String?
+  /// Rules of a newer version, as they came: kept and handed on.
+  var newer: [String: [UInt8]] = [:]
 
   public init(
     identity: Identity? = nil, references: [String: ReferenceRule] = [:], isLocal: Bool = false,
-    localColumns: [String] = [], compress: Bool = true
+    localColumns: [String] = [], compress: Bool = true, renamed: [String: String] = [:], isLookup: Bool = false,
+    ownedBy: String? = nil
   ) {
     self.identity = identity
     self.references = references
     self.isLocal = isLocal
     self.localColumns = localColumns
     self.compress = compress
+    self.renamed = renamed
+    self.isLookup = isLookup
+    self.ownedBy = ownedBy
   }
+
+  /// The names of rules that came from a newer version and are not followed here, ascending.
+  public var rulesOfNewerVersion: [String] { newer.keys.sorted() }
 }
 
 /// What makes two devices' rows the same record (format §5, record name).
@@ -55,16 +71,47 @@ public enum Identity: Equatable, Sendable {
 
 /// Where a column's values point.
 public struct ReferenceRule: Equatable, Sendable {
-  public var table: String
+  public var target: ReferenceTarget
   /// Nil: what the schema declares, else ``DeleteAction/null`` for a column that may be NULL and ``DeleteAction/keep`` for one that may not.
   public var onDelete: DeleteAction?
   /// Values that mean "none" and travel as they are, such as 0 or -1.
   public var none: [SQLiteValue]
 
   public init(table: String, onDelete: DeleteAction? = nil, none: [SQLiteValue] = []) {
-    self.table = table
+    self.init(target: .table(table), onDelete: onDelete, none: none)
+  }
+
+  public init(target: ReferenceTarget, onDelete: DeleteAction? = nil, none: [SQLiteValue] = []) {
+    self.target = target
     self.onDelete = onDelete
     self.none = none
+  }
+}
+
+/// To which table a reference goes.
+public enum ReferenceTarget: Equatable, Sendable {
+  case table(String)
+  /// To the table that goes with what another column of the same row says; to none if it says anything else.
+  case chosen(by: String, [Choice])
+
+  /// One of the tables that a reference may go to.
+  public struct Choice: Equatable, Sendable {
+    /// What the other column says.
+    public var value: SQLiteValue
+    public var table: String
+
+    public init(_ value: SQLiteValue, table: String) {
+      self.value = value
+      self.table = table
+    }
+  }
+
+  /// The tables, in the order of the rule.
+  public var tables: [String] {
+    switch self {
+    case .table(let table): [table]
+    case .chosen(_, let choices): choices.map(\.table)
+    }
   }
 }
 

@@ -5,11 +5,11 @@ internal import LatchkeySQLite
 /// A table as it is described in the zone (format §6, note kind 1): structured, never SQL, so that a device without
 /// the app's file can make the table and nothing else.
 ///
-/// `[1, without rowid, strict, autoincrement, columns, foreign keys, indexes, verdict, rules, user_version]`, and the table's
+/// `[1, without rowid, strict, autoincrement, columns, foreign keys, indexes, verdict, user_version]`, and the table's
 /// name if it is not that on the wire, with column = `[name, type, not null, default, key position, collation, generated]`, and its name on
 /// the wire if it has another; default = null, a value in an array,
 /// or the text CURRENT_…; foreign key = `[table, [from…], [to…], on update, on delete]`;
-/// index = `[name or null for a UNIQUE clause, unique, [[column, descending, collation]…]]`; rules as in ``TableRules``.
+/// index = `[name or null for a UNIQUE clause, unique, [[column, descending, collation]…]]`. Its rules are a note of their own.
 struct SchemaNote: Equatable {
   static let kind: UInt64 = 1
 
@@ -19,7 +19,6 @@ struct SchemaNote: Equatable {
   /// The columns' names on the wire, as the shape orders them.
   var wires: [String]
   var verdict: Verdict
-  var rules: TableRules
   /// Of the app that made the table so: the file's user_version.
   var version: Int64
 
@@ -34,7 +33,7 @@ struct SchemaNote: Equatable {
   var encoded: [UInt8] {
     var writer = CBORWriter()
     let isRenamed = !sameBytes(shape.name, wire)
-    writer.array(isRenamed ? 11 : 10)
+    writer.array(isRenamed ? 10 : 9)
     writer.uint(1 as UInt64)
     writer.bool(shape.isWithoutRowID)
     writer.bool(shape.isStrict)
@@ -81,28 +80,26 @@ struct SchemaNote: Equatable {
       }
     }
     writer.text(verdict.rawValue)
-    rules.write(to: &writer)
     writer.int(version)
     if isRenamed { writer.text(shape.name) }
     return writer.bytes
   }
 
   init(
-    wire: String, shape: TableShape, wires: [String], verdict: Verdict, rules: TableRules, version: Int64
+    wire: String, shape: TableShape, wires: [String], verdict: Verdict, version: Int64
   ) {
     self.version = version
     self.wire = wire
     self.shape = shape
     self.wires = wires
     self.verdict = verdict
-    self.rules = rules
   }
 
   /// Reads a description. Bounded by format §12; a newer version or anything unexpected throws.
   init(table: String, decoding bytes: [UInt8]) throws(CBORError) {
     var reader = CBORReader(bytes)
-    let count = try reader.array(max: 11)
-    guard count >= 10 else { throw .unexpected("a table's description") }
+    let count = try reader.array(max: 10)
+    guard count >= 9 else { throw .unexpected("a table's description") }
     guard try reader.uint() == 1 else { throw .unexpected("version 1") }
     let isWithoutRowID = try reader.bool()
     let isStrict = try reader.bool()
@@ -163,9 +160,8 @@ struct SchemaNote: Equatable {
           condition: nil))
     }
     guard let verdict = Verdict(rawValue: try reader.text(max: 32)) else { throw .unexpected("verdict") }
-    let rules = try TableRules(from: &reader)
     let version = try reader.int()
-    let name = count == 11 ? try reader.text(max: 1_024) : table
+    let name = count == 10 ? try reader.text(max: 1_024) : table
     try reader.finish()
     self.init(
       wire: table,
@@ -173,7 +169,7 @@ struct SchemaNote: Equatable {
         name: name, columns: columns, isWithoutRowID: isWithoutRowID, isStrict: isStrict,
         isAutoincrement: isAutoincrement,
         foreignKeys: foreignKeys, indexes: indexes, sql: ""),
-      wires: wires, verdict: verdict, rules: rules, version: version)
+      wires: wires, verdict: verdict, version: version)
   }
 
   // MARK: Making the table

@@ -17,7 +17,7 @@ struct Settings: Equatable {
   var encoded: [UInt8] {
     var writer = CBORWriter()
     writer.array(6)
-    writer.uint(1 as UInt64)
+    writer.uint(2 as UInt64)
     writer.array(rules.tables.count)
     for name in rules.tables.keys.sorted() {
       writer.array(2)
@@ -44,7 +44,7 @@ struct Settings: Equatable {
   init(decoding bytes: [UInt8]) throws(CBORError) {
     var reader = CBORReader(bytes)
     try reader.array(exactly: 6)
-    _ = try reader.uint()
+    guard try reader.uint() == 2 else { throw .unexpected("settings of version 2") }
     rules = Rules()
     for _ in 0..<(try reader.array()) {
       try reader.array(exactly: 2)
@@ -74,64 +74,6 @@ extension CBORReader {
     var out: [String] = []
     for _ in 0..<(try array(max: max)) { out.append(try text()) }
     return out
-  }
-}
-
-extension TableRules {
-  /// `[identity, references, local, local columns, compress]`; identity is null, 0 generated, 1 primary key, or columns.
-  func write(to writer: inout CBORWriter) {
-    writer.array(5)
-    switch identity {
-    case nil: writer.null()
-    case .generated?: writer.uint(0 as UInt64)
-    case .primaryKey?: writer.uint(1 as UInt64)
-    case .columns(let columns)?: writer.texts(columns)
-    }
-    writer.array(references.count)
-    for column in references.keys.sorted() {
-      guard let reference = references[column] else { continue }
-      writer.array(4)
-      writer.text(column)
-      writer.text(reference.table)
-      if let action = reference.onDelete { writer.text(action.rawValue) } else { writer.null() }
-      writer.array(reference.none.count)
-      for value in reference.none { Value(value).write(to: &writer) }
-    }
-    writer.bool(isLocal)
-    writer.texts(localColumns)
-    writer.bool(compress)
-  }
-
-  init(from reader: inout CBORReader) throws(CBORError) {
-    try reader.array(exactly: 5)
-    var identity: Identity?
-    switch try reader.peek() {
-    case .null: _ = try reader.null()
-    case .unsigned: identity = try reader.uint(max: 1) == 0 ? .generated : .primaryKey
-    case .array: identity = .columns(try reader.texts(max: 1_024))
-    case .negative, .bytes, .text, .map, .tag, .bool, .double: throw .unexpected("identity")
-    }
-    var references: [String: ReferenceRule] = [:]
-    for _ in 0..<(try reader.array(max: 65_536)) {
-      try reader.array(exactly: 4)
-      let column = try reader.text()
-      let table = try reader.text()
-      var action: DeleteAction?
-      if try !reader.null() {
-        guard let known = DeleteAction(rawValue: try reader.text()) else { throw .unexpected("delete action") }
-        action = known
-      }
-      var none: [SQLiteValue] = []
-      for _ in 0..<(try reader.array(max: 1_024)) {
-        guard let value = try Value.read(from: &reader).plain else { throw .unexpected("plain value") }
-        none.append(value)
-      }
-      references[column] = ReferenceRule(table: table, onDelete: action, none: none)
-    }
-    self.init(
-      identity: identity, references: references, isLocal: try reader.bool(),
-      localColumns: try reader.texts(max: 65_536),
-      compress: try reader.bool())
   }
 }
 

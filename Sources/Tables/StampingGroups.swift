@@ -6,7 +6,7 @@ internal import LatchkeySQLite
 extension StampPass {
   mutating func emitGroups(_ emit: (PendingGroup) throws -> UInt64) throws {
     changes.sort { ($0.milliseconds, $0.row.table.rank, $0.order) < ($1.milliseconds, $1.row.table.rank, $1.order) }
-    var notes = try replica.pendingNotes()
+    var notes = try replica.pendingNotes() + replica.pendingRules()
     var start = 0
     while start < changes.count {
       var end = start + 1

@@ -228,7 +228,7 @@ extension StampPass {
       guard let id = raw[0].integer, let row = try replica.loadRow(id: id) else { continue }
       let equal = try fields.count { index in
         guard let cell = row.state.cell(table.columns[index].wire) else { return values[index].isNull }
-        return try FieldHash(cell) == FieldHash(replica.translate(table.columns[index], values[index]))
+        return try FieldHash(cell) == FieldHash(replica.translate(table.columns[index], in: values, values[index]))
       }
       if equal * 2 >= fields.count { return id }
     }
@@ -262,7 +262,7 @@ extension StampPass {
       return try table.key.allSatisfy { index in
         let column = table.columns[index]
         guard let former = row.targets[column.number] else { return true }
-        return try target(of: replica.translate(column, values[index])) == former
+        return try target(of: replica.translate(column, in: values, values[index])) == former
       }
     }
     let fields = table.columns.indices.filter { !table.key.contains($0) }
@@ -270,7 +270,7 @@ extension StampPass {
     let name = FieldHash(target: row.name)
     for (referrer, column) in table.referrers {
       let number = referrer.columns[column].number
-      let reference = referrer.columns[column].reference
+      let reference = referrer.columns[column].reference(to: table.id)
       let value =
         reference?.column.flatMap { name in table.columns.firstIndex { $0.name == name } }.map { values[$0] }
         ?? values[table.key[0]]

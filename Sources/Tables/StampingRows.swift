@@ -70,12 +70,18 @@ extension StampPass {
     }
     var cells: [(index: Int, value: Value, isFilledIn: Bool)] = []
     var isShownOtherwise = false
+    // References whose other column now says another table: the same number means another row.
+    let turned = table.columns.indices.filter { index in
+      table.columns[index].choice.map { choice in
+        row.shown[table.columns[choice.by].number] != FieldHash(values[choice.by])
+      } ?? false
+    }
     for (index, column) in table.columns.enumerated() {
       let raw = values[index]
       let hash = FieldHash(raw)
       let before = row.shown[column.number]
       if isInsert {
-        let value = try replica.translate(column, raw)
+        let value = try replica.translate(column, in: values, raw)
         cells.append((index, value, false))
         note(row, column, hash, value)
         continue
@@ -93,21 +99,21 @@ extension StampPass {
         }
         continue
       }
-      if before == hash, column.reference == nil { continue }
-      if before == hash, row.targets[column.number] == nil, !raw.isNull {
+      if before == hash, !column.isReference { continue }
+      if before == hash, row.targets[column.number] == nil, !raw.isNull, !turned.contains(index) {
         // A plain value stays one, unless the rules now say where it points; what a number means, only the device knows
         // that wrote it.
         guard newReferences[table.id]?.contains(column.wire) == true,
           row.state[.cell(column.wire)]?.stamp.origin.device == replica.zoneBinding.origin.device
         else { continue }
-        let value = try replica.translate(column, raw)
+        let value = try replica.translate(column, in: values, raw)
         guard case .reference = value else { continue }
         note(row, column, hash, value)
         row.kept[column.number] = nil
         cells.append((index, value, false))
         continue
       }
-      let value = try replica.translate(column, raw)
+      let value = try replica.translate(column, in: values, raw)
       let target = target(of: value)
       if before == hash, target == row.targets[column.number] {
         #if LATCHKEY_MUTATIONS
@@ -118,17 +124,15 @@ extension StampPass {
         #endif
         continue
       }
-      if column.reference != nil, let former = row.targets[column.number] {
+      if column.isReference, let former = row.targets[column.number] {
         // The target has another key now: the same reference.
         if target == former {
           note(row, column, hash, value)
           isShownOtherwise = true
           continue
         }
-        if let name = gone[former], !(row.id.map(rewritten.contains) ?? false),
-          before == hash
-            || raw.isNull && column.reference?.action == .null
-              && deletedRecords.contains(RecordID(table: column.reference?.table ?? 0, name: name))
+        if let name = gone[former], !(row.id.map(rewritten.contains) ?? false), !turned.contains(index),
+          before == hash || raw.isNull && isNulled(column, in: values, name)
         {
           // The target was deleted, and its key perhaps taken by another row; or SET NULL did this. Nobody edited the
           // reference: it stays, and what is shown follows from the target.
@@ -179,6 +183,12 @@ extension StampPass {
       Change(
         row: row, kind: isInsert ? .insert : .update, cells: cells, milliseconds: candidate.milliseconds,
         order: candidate.order))
+  }
+
+  /// Whether a reference shows NULL because its target was deleted.
+  private func isNulled(_ column: SyncedColumn, in values: [SQLiteValue], _ name: RecordName) -> Bool {
+    guard let reference = column.reference(in: values), reference.action == .null else { return false }
+    return deletedRecords.contains(RecordID(table: reference.table, name: name))
   }
 
   func target(of value: Value) -> FieldHash? {

@@ -127,14 +127,35 @@ struct Judge {
     }
     for (column, reference) in rule.references.sorted(by: { $0.key < $1.key }) {
       try need(column)
-      guard let target = shapes.first(where: { $0.key.lowercased() == reference.table.lowercased() })?.value else {
-        throw TablesError.noTable(reference.table)
+      for name in reference.target.tables {
+        guard let target = shapes.first(where: { $0.key.lowercased() == name.lowercased() })?.value else {
+          throw TablesError.noTable(name)
+        }
+        if target.key.count != 1, !shape.foreignKeys.contains(where: { $0.from == [column] }) {
+          throw TablesError.rule("\(shape.name).\(column) refers to \(target.name), whose key is not one column")
+        }
+        if reference.onDelete == .null, shape.column(column)?.isNotNull == true {
+          throw TablesError.rule(
+            "\(shape.name).\(column) may not be NULL, so a deleted \(target.name) cannot make it so")
+        }
       }
-      if target.key.count != 1, !shape.foreignKeys.contains(where: { $0.from == [column] }) {
-        throw TablesError.rule("\(shape.name).\(column) refers to \(target.name), whose key is not one column")
+      if case .chosen(let by, let choices) = reference.target {
+        try need(by)
+        if rule.localColumns.contains(where: { $0.lowercased() == by.lowercased() }) {
+          throw TablesError.rule("\(shape.name).\(by) says where \(column) points, and so cannot be local")
+        }
+        if choices.isEmpty { throw TablesError.rule("\(shape.name).\(column) does not say which tables it refers to") }
       }
-      if reference.onDelete == .null, shape.column(column)?.isNotNull == true {
-        throw TablesError.rule("\(shape.name).\(column) may not be NULL, so a deleted \(target.name) cannot make it so")
+    }
+    if let owner = rule.ownedBy {
+      try need(owner)
+      guard references(of: shape, rule).contains(where: { $0.columns.map { $0.lowercased() } == [owner.lowercased()] })
+      else { throw TablesError.rule("\(shape.name).\(owner) refers to no table, so it cannot say what owns the row") }
+    }
+    for (former, now) in rule.renamed.sorted(by: { $0.key < $1.key }) {
+      if shape.column(former) == nil { try need(now) }
+      if shape.column(former) != nil, shape.column(now) != nil {
+        throw TablesError.rule("\(shape.name).\(former) is there still, so \(now) is not its new name")
       }
     }
   }
@@ -220,7 +241,9 @@ struct Judge {
     var out = shape.foreignKeys.map { ReferenceReport(columns: $0.from, table: $0.table, isDeclared: true) }
     for (column, reference) in rule.references.sorted(by: { $0.key < $1.key })
     where !out.contains(where: { $0.columns.map { $0.lowercased() } == [column.lowercased()] }) {
-      out.append(ReferenceReport(columns: [column], table: reference.table, isDeclared: false))
+      for table in reference.target.tables {
+        out.append(ReferenceReport(columns: [column], table: table, isDeclared: false))
+      }
     }
     return out
   }

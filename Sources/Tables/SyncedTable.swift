@@ -27,7 +27,35 @@ struct SyncedColumn: Sendable {
   let isKey: Bool
   /// What a row without a cell for it shows; nil for an expression that SQLite must evaluate.
   let defaultValue: SQLiteValue?
+  /// Where its values point, if that is one table.
   var reference: Reference?
+  /// Where they point, if another column of the row says so.
+  var choice: Choice?
+
+  /// References that go to the table which another column names.
+  struct Choice: Sendable {
+    /// Where that column is among the table's.
+    let by: Int
+    let targets: [(value: SQLiteValue, reference: Reference)]
+  }
+
+  var isReference: Bool { reference != nil || choice != nil }
+
+  /// All that its values may point to, each table once.
+  var references: [Reference] {
+    guard let choice else { return reference.map { [$0] } ?? [] }
+    var seen: Set<Int64> = []
+    return choice.targets.map(\.reference).filter { seen.insert($0.table).inserted }
+  }
+
+  /// Where the value points in a row of the table.
+  func reference(in values: [SQLiteValue]) -> Reference? {
+    guard let choice else { return reference }
+    return choice.targets.first { $0.value == values[choice.by] }?.reference
+  }
+
+  /// How it refers to a table's rows, if it may.
+  func reference(to table: Int64) -> Reference? { references.first { $0.table == table } }
 }
 
 /// A table of a zone as this file knows it.
@@ -101,6 +129,13 @@ final class SyncedTable {
     return columnNames.count - 1
   }
 
+  /// Where a column's reference points in a record.
+  func reference(of column: SyncedColumn, in state: RecordState) -> SyncedColumn.Reference? {
+    guard let choice = column.choice else { return column.reference }
+    guard let value = state.cell(columns[choice.by].wire)?.plain else { return nil }
+    return choice.targets.first { $0.value == value }?.reference
+  }
+
   lazy var indexByNumber: [Int: Int] = Dictionary(uniqueKeysWithValues: columns.enumerated().map { ($1.number, $0) })
 
   /// Unique keys other than the primary key, and the primary key.
@@ -170,7 +205,7 @@ final class SyncedTable {
   /// A reference column as it is compared with its parent's key.
   func compared(_ column: Int) -> String {
     let name = quoted(columns[column].name)
-    switch columns[column].reference?.collation {
+    switch columns[column].references.first?.collation {
     case .noCase: return "\(name) COLLATE NOCASE"
     case .rightTrim: return "\(name) COLLATE RTRIM"
     case .binary, nil: return name

@@ -7,7 +7,8 @@ let verbs = [
   "device revoke", "invites list", "invites revoke", "requests list", "requests approve", "requests deny", "status",
   "decide", "counts", "explain", "members list", "members role", "members remove", "leave", "key show", "key rotate",
   "key verify", "key recovery-kit", "key recover", "key passphrase", "export", "store test", "store ls", "forget",
-  "completion", "help",
+  "rules show", "rules suggest", "rules set", "recipe list", "recipe show", "recipe check", "conflicts list",
+  "conflicts restore", "completion", "help",
 ]
 
 @Suite struct VerbTests {

@@ -16,7 +16,7 @@ func shownRows(_ device: Device) throws -> [String] {
       var fields: [String] = []
       for (column, value) in zip(table.columns, values) {
         if table.keyIsLocal, column.isKey { continue }
-        fields.append("\(column.name)=\(try device.replica.translate(column, value))")
+        fields.append("\(column.name)=\(try device.replica.translate(column, in: values, value))")
       }
       out.append("\(table.wire) \(name.map { "\($0)" } ?? "unnamed") \(fields.joined(separator: " "))")
     }

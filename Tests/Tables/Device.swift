@@ -49,13 +49,14 @@ final class Device {
     return connection
   }
 
-  init(_ number: UInt64, _ script: String, rules: Rules = .none, tables: [String]? = nil, at time: Int64 = 1_000_000)
-    throws
-  {
+  init(
+    _ number: UInt64, _ script: String, rules: Rules = .none, tables: [String]? = nil, at time: Int64 = 1_000_000,
+    pairing: Int64? = nil
+  ) throws {
     self.number = number
     clock = try #require(VirtualClock(milliseconds: time))
     let connection = try Device.connection(clock, script)
-    try Replica.attach(connection, rules: rules, tables: tables, zone: Device.binding(number))
+    try Replica.attach(connection, rules: rules, tables: tables, zone: Device.binding(number), pairing: pairing)
     replica = try Replica(connection: connection)
     random = SeededGenerator(number &* 7919)
     seedNames()

@@ -41,7 +41,9 @@ enum Topics {
       blocks: [
         .paragraph(
           "A recipe is a JSON file that says about an app's tables what their schema does not: \"latchkey attach DB --recipe "
-            + "FILE\". It is read strictly: a key that is not known is an error that names it and its line."),
+            + "FILE\", \"latchkey rules set DB FILE\". It is read strictly: a key that is not known is an error that names it "
+            + "and its line. The rules hold on every device of the zone; \"latchkey rules show DB\" prints them. For some apps "
+            + "a recipe comes with this program (latchkey recipe list): its name stands for the file."),
         .code([
           "{ \"v\": 1,",
           "  \"name\": \"my budget\",",
@@ -51,7 +53,10 @@ enum Topics {
           "      \"references\": {",
           "        \"account_id\": \"accounts\",",
           "        \"category_id\": { \"to\": \"categories\", \"on_delete\": \"null\", \"none\": [0, -1] } },",
-          "      \"local_columns\": [\"last_opened\"] },",
+          "      \"owned_by\": \"account_id\", \"local_columns\": [\"last_opened\"], \"renamed\": { \"memo\": \"note\" } },",
+          "    \"attachments\": { \"references\": {",
+          "      \"refid\": { \"by\": \"reftype\", \"to\": { \"Asset\": \"assets\", \"Stock\": \"stock\" }, \"none\": [-1, 0] } } },",
+          "    \"currencies\": { \"lookup\": true },",
           "    \"settings\": \"local\" } }",
         ]),
         .terms([
@@ -64,8 +69,16 @@ enum Topics {
           Term(
             "references",
             "column to table, where the schema does not declare it; or an object with \"to\", \"on_delete\" (\"cascade\", "
-              + "\"null\" or \"keep\") and \"none\" (values that mean no row)"),
+              + "\"null\" or \"keep\") and \"none\" (values that mean no row). Where another column says which table is meant, "
+              + "\"by\" names it and \"to\" has a table for each of its values"),
           Term("local_columns", "columns that stay on this device"),
+          Term(
+            "renamed",
+            "former name to name of a column that the app renames by making its table anew: a hint for this file, to be given "
+              + "before the new table is synchronised"),
+          Term("lookup", "true for a table that rows of any zone refer to; used where part of a file is shared"),
+          Term(
+            "owned_by", "the column that refers to the row that a row belongs to; used where part of a file is shared"),
           Term("compress", "false for texts that outsiders can place in the table"),
         ]),
       ]),

@@ -1,3 +1,4 @@
+import Latchkey
 import LatchkeySQLite
 import LatchkeyTables
 
@@ -7,21 +8,38 @@ import LatchkeyTables
 /// would do harm only much later.
 struct Recipe {
   let rules: Rules
+  /// Whether it came with this program: then it is for several versions of its app, and what is about tables and columns that a
+  /// file does not have is left out.
+  let isShipped: Bool
 
-  /// - Parameter name: a file; recipes that are known by name do not exist yet.
+  /// - Parameter name: a file, or the name of a recipe that came with this program.
   /// - Throws: exit code 64 for what cannot be understood or is not in this version, 17 for a newer recipe, 1 if the file
   ///   cannot be read.
   init(named name: String) throws(CommandError) {
     if !name.contains("/"), !name.contains("."), !SmallFile.exists(name) {
-      throw .usage(
-        "no-such-recipe", "There is no file \(name.quotedUnlessSecret), and this version knows no recipe by name.",
-        next: ["latchkey help recipes"])
+      guard let shipped = ShippedRecipe.all.first(where: { $0.name == name }) else {
+        throw .usage(
+          "no-such-recipe",
+          "There is no file \(name.quotedUnlessSecret), and no recipe of that name came with this program.",
+          next: ["latchkey recipe list"])
+      }
+      try self.init(parsing: Array(shipped.text.utf8), file: name, isShipped: true)
+    } else {
+      try self.init(parsing: try SmallFile.read(name), file: name)
     }
-    try self.init(parsing: try SmallFile.read(name), file: name)
+  }
+
+  /// The rules for a file.
+  /// - Throws: exit code 2 if the file cannot be read.
+  func rules(for path: String, _ context: Context) async throws(CommandError) -> Rules {
+    guard isShipped else { return rules }
+    return try await context.performing { () async throws(LatchkeyError) in
+      try context.library.fitting(rules, path)
+    }
   }
 
   /// - Parameter file: for messages.
-  init(parsing bytes: [UInt8], file: String) throws(CommandError) {
+  init(parsing bytes: [UInt8], file: String, isShipped: Bool = false) throws(CommandError) {
     let json: JSON
     do { json = try JSON(parsing: bytes) } catch {
       throw .usage(
@@ -29,6 +47,7 @@ struct Recipe {
         next: ["latchkey help recipes"])
     }
     rules = try RecipeReader(file: file).rules(json)
+    self.isShipped = isShipped
   }
 }
 
@@ -38,8 +57,7 @@ private struct RecipeReader {
 
   /// Part of the format, and not of this version.
   private static let later: Set<String> = [
-    "dedup", "prefer", "owned_by", "attribute", "renamed", "together", "unit", "additive", "lookup", "apply_when",
-    "singleton", "by",
+    "dedup", "prefer", "attribute", "together", "unit", "additive", "apply_when", "singleton",
   ]
 
   func rules(_ json: JSON) throws(CommandError) -> Rules {
@@ -87,9 +105,19 @@ private struct RecipeReader {
           rules.references[reference.name] = try self.reference(reference)
         }
       case "local_columns": rules.localColumns = try names(member)
+      case "renamed":
+        for pair in try object(member.value, "\"renamed\"", line: member.line) {
+          guard let now = pair.value.text else {
+            throw mistake(pair.line, "\"renamed\" says of a column's former name what its name is")
+          }
+          rules.renamed[pair.name] = now
+        }
+      case "lookup": rules.isLookup = try yes(member)
+      case "owned_by":
+        guard let column = member.value.text else { throw mistake(member.line, "\"owned_by\" is a column's name") }
+        rules.ownedBy = column
       case "compress":
-        guard case .bool(let isOn) = member.value else { throw mistake(member.line, "\"compress\" is true or false") }
-        rules.compress = isOn
+        rules.compress = try yes(member)
       default: throw unknown(member, in: "a table")
       }
     }
@@ -109,16 +137,31 @@ private struct RecipeReader {
     if let table = member.value.text { return ReferenceRule(table: table) }
     let what = "the reference \(quoted(member.name))"
     let parts = try object(member.value, what, line: member.line)
-    // A reference whose target is named by another column.
-    if let by = parts.first(where: { $0.name == "by" }) { throw notYet("by", by.line) }
     guard let to = parts.first(where: { $0.name == "to" }) else {
       throw mistake(member.line, "\(what) does not say which table it goes \"to\"")
     }
-    guard let table = to.value.text else { throw mistake(to.line, "\"to\" is the name of a table") }
-    var rule = ReferenceRule(table: table)
+    let by = parts.first { $0.name == "by" }
+    let target: ReferenceTarget
+    if let by {
+      guard let column = by.value.text else { throw mistake(by.line, "\"by\" is the name of a column") }
+      guard case .object(let choices) = to.value, !choices.isEmpty else {
+        throw mistake(to.line, "\"to\" says for each value of \(quoted(column)) which table is meant")
+      }
+      target = .chosen(
+        by: column,
+        try choices.map { choice throws(CommandError) in
+          guard let table = choice.value.text else { throw mistake(choice.line, "\"to\" goes to names of tables") }
+          return ReferenceTarget.Choice(
+            Int64(choice.name).map { SQLiteValue.integer($0) } ?? SQLiteValue(choice.name), table: table)
+        })
+    } else {
+      guard let table = to.value.text else { throw mistake(to.line, "\"to\" is the name of a table") }
+      target = .table(table)
+    }
+    var rule = ReferenceRule(target: target)
     for part in parts {
       switch part.name {
-      case "to": continue
+      case "to", "by": continue
       case "on_delete":
         guard let action = part.value.text.flatMap(DeleteAction.init(rawValue:)) else {
           throw mistake(part.line, "\"on_delete\" is \"cascade\", \"null\" or \"keep\"")
@@ -129,6 +172,13 @@ private struct RecipeReader {
       }
     }
     return rule
+  }
+
+  private func yes(_ member: JSON.Member) throws(CommandError) -> Bool {
+    guard case .bool(let isOn) = member.value else {
+      throw mistake(member.line, "\(quoted(member.name)) is true or false")
+    }
+    return isOn
   }
 
   private func values(_ member: JSON.Member) throws(CommandError) -> [SQLiteValue] {

@@ -2,8 +2,8 @@ import Latchkey
 import LatchkeyTables
 
 extension Verbs {
-  private static let recipe = Option.taking(
-    "FILE", .file, "recipe", "a file of rules for the app's tables (latchkey help recipes)")
+  private static let recipeFile = Option.taking(
+    "FILE", .file, "recipe", "rules for the app's tables: a file, or one of \"latchkey recipe list\"")
   private static let tables = Option.taking("A,B", .names, "tables", "only these tables")
 
   static let attach = Verb(
@@ -14,10 +14,13 @@ extension Verbs {
         + "the app's own tables are not changed, and \"latchkey detach\" takes away what was added.",
       "If there is no file, and a household of yours has a zone of that name, the file is made from it: so a second device of "
         + "yours gets the database.",
+      "If there is a zone of that name with rows, the file comes into it: with the next sync its rows and the zone's that are the "
+        + "same become one, and both keep what only they have. Where they differ, the zone's value is shown and the file's is kept "
+        + "(latchkey conflicts list).",
       "With --dry-run the verdicts are shown and the file is not touched.",
     ],
     arguments: [.database],
-    options: [.zone, recipe, tables, .template],
+    options: [.zone, recipeFile, tables, .template],
     exits: [
       .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
       .decisionNeeded, .newerFormat,
@@ -37,7 +40,7 @@ extension Verbs {
     body: .runs { arguments, context throws(CommandError) in
       let path = try arguments.required(.database)
       var rules = Rules.none
-      if let name = arguments[recipe] { rules = try Recipe(named: name).rules }
+      if let name = arguments[recipeFile] { rules = try await Recipe(named: name).rules(for: path, context) }
       let tables = arguments.has(tables) ? arguments.names(tables) : nil
       if context.globals.dryRun {
         let survey = try await context.performing { () async throws(LatchkeyError) in
@@ -119,7 +122,7 @@ private struct AttachAnswer {
         Line(
           .warning,
           "These look like references, but the schema does not say so: they travel as plain values unless a recipe says what "
-            + "they are (latchkey help recipes)."))
+            + "they are (latchkey rules suggest)."))
       notes += suspects.map { Line(.detail, $0) }
     }
     for (table, count) in survey.rowsWithoutKey.sorted(by: { $0.key < $1.key }) {

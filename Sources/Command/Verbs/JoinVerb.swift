@@ -3,7 +3,7 @@ import Synchronization
 
 extension Verbs {
   private static let db = Option.taking(
-    "DB", .database, "db", "the database file: a new one, made from the zone's schema")
+    "DB", .database, "db", "the database file: a new one, made from the zone's schema, or one with rows")
   private static let inviteFile = Option.taking(
     "FILE", .file, "invite-file", "read the invite from this file, which only you can read (default: standard input)")
   private static let personalStore = Option.taking(
@@ -17,6 +17,7 @@ extension Verbs {
         + "from the command line.",
       "With --name an identity is made if this device has none. An invite made by \"latchkey device add\" adds this device to "
         + "the person who made it, and needs no --db.",
+      "If the file exists, its rows and the zone's that are the same become one, and both keep what only they have.",
       "Before the store that the invite names is used for the first time, you are asked; --yes agrees, and so does --store, "
         + "which says where the store is reached from here.",
       "An invite that was made with --confirm shows ten words here and ends with 15: read them to the inviter, and run the same command "

@@ -39,6 +39,8 @@ package struct DatabasePerformer {
   /// Where the protocol's own state lies among the database's values.
   package enum Key {
     package static func belief(_ zone: ZoneID) -> String { "belief/\(zone)" }
+    /// What became of the file's own rows when they were compared with the zone's, until somebody has been told.
+    package static let paired = "paired"
     package static func log(_ zone: ZoneID) -> String { "log/\(zone)" }
     /// When the store last confirmed rows of this file.
     package static let acknowledged = "acknowledged"
@@ -70,8 +72,16 @@ package struct DatabasePerformer {
             try replica.heldGroups().map { ZoneFacts.Position(origin: $0.origin, sequence: $0.sequence) })))
     case .apply(let groups, let origin, let author):
       return try apply(groups, origin, author)
-    case .seal:
+    case .seal(let isComplete):
       return try writing { performer, log in
+        if let since = try performer.replica.pairingSince() {
+          // What is held back for good must not keep the file's rows from the household for ever.
+          guard try performer.replica.knowsZone(), isComplete || performer.now - since > Belief.day else {
+            return .sealed(rows: 0, released: 0, more: false)
+          }
+          let paired = try performer.replica.pair(now: performer.now) { group in performer.append(group, to: &log) }
+          try performer.replica.setValue(Key.paired, paired.encoded)
+        }
         let report = try performer.replica.stamp(now: performer.now, limit: performer.stampLimit) { group in
           performer.append(group, to: &log)
         }

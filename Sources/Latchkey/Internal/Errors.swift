@@ -84,7 +84,8 @@ extension LatchkeyError {
     case .noColumn: self.init(.usage, "no-such-column", message)
     case .refused: self.init(.usage, "table-refused", message)
     case .noTableCanSync(let reasons):
-      self.init(.database, "no-table-can-sync", message + " " + reasons.joined(separator: "; "))
+      let why = reasons.isEmpty ? "" : " " + reasons.joined(separator: "; ") + "."
+      self.init(.database, "no-table-can-sync", message + why)
     case .rule: self.init(.usage, "bad-rule", message)
     case .needsTemplate:
       self.init(
