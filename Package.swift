@@ -129,8 +129,8 @@ let package = Package(
     claims(
       "LatchkeyTests", "Tests/Latchkey",
       [
-        "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyTables", "LatchkeyFolder", "LatchkeyStorage",
-        "LatchkeySQLite",
+        "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyKeyring", "LatchkeyTables", "LatchkeyFolder",
+        "LatchkeyStorage", "LatchkeySQLite",
       ]),
     claims(
       "CommandTests", "Tests/Command",

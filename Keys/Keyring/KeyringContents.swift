@@ -29,14 +29,15 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var checkpoint: Hash32?
   /// Of this device's roster log.
   public var rosterIncarnation: Incarnation
-  /// The link that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
+  /// The invite that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
   public var joining: Joining?
 
-  /// A link that is being used.
+  /// An invite that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
-    public let secret: InviteSecret
-    public init(invite: InviteID, secret: InviteSecret) { (self.invite, self.secret) = (invite, secret) }
+    /// The link's; nil for an invite that was sent to this device, which its own keys answer.
+    public let secret: InviteSecret?
+    public init(invite: InviteID, secret: InviteSecret?) { (self.invite, self.secret) = (invite, secret) }
   }
 
   public init(
@@ -70,6 +71,8 @@ public struct KeyringContents: Hashable, Sendable {
   public let stateKey: SecretBytes
   /// Ascending by id.
   public private(set) var households: [HouseholdKeys]
+  /// People whose cards were pinned, and invites that came.
+  public var contacts = Contacts()
 
   static let stateKeyBytes = 32
 
@@ -108,7 +111,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   func write(to writer: inout CBORWriter) {
-    writer.array(7)
+    writer.array(8)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -135,15 +138,18 @@ public struct KeyringContents: Hashable, Sendable {
       if let joining = household.joining {
         writer.array(2)
         writer.id(joining.invite)
-        writer.byteString(joining.secret.secret.bytes)
+        if let secret = joining.secret { writer.byteString(secret.secret.bytes) } else { writer.null() }
       } else {
         writer.null()
       }
     }
+    contacts.write(to: &writer)
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    try reader.array(exactly: 7)
+    // Seven without contacts: written before there were any.
+    let elements = try reader.array(max: 8)
+    guard elements >= 7 else { throw .unexpected("keyring of 7 elements or more") }
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -161,9 +167,11 @@ public struct KeyringContents: Hashable, Sendable {
       if let last = households.last, last.id >= household.id { throw .notDeterministic }
       households.append(household)
     }
-    return KeyringContents(
+    var contents = KeyringContents(
       device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
       households: households)
+    if elements > 7 { contents.contacts = try Contacts.read(&reader) }
+    return contents
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
@@ -189,8 +197,10 @@ public struct KeyringContents: Hashable, Sendable {
     if try !reader.null() {
       try reader.array(exactly: 2)
       let invite: InviteID = try reader.id()
-      guard let secret = InviteSecret(SecretBytes(try reader.byteString(max: InviteSecret.byteCount))) else {
-        throw .unexpected("32 bytes")
+      var secret: InviteSecret?
+      if try !reader.null() {
+        secret = InviteSecret(SecretBytes(try reader.byteString(max: InviteSecret.byteCount)))
+        guard secret != nil else { throw .unexpected("32 bytes") }
       }
       joining = HouseholdKeys.Joining(invite: invite, secret: secret)
     }

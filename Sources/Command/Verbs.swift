@@ -2,7 +2,7 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, invites, join, device, status, counts, explain, members, leave,
+    initialise, attach, detach, sync, share, invite, invites, join, inbox, card, device, status, counts, explain, members, leave,
     key, export, store,
     completion, help,
   ]

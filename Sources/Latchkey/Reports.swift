@@ -73,7 +73,7 @@ public struct JoinReport: Equatable, Sendable {
   public let rows: Int
   /// Nobody has admitted this device yet: it reads, and what it writes counts once somebody has.
   public let isProvisional: Bool
-  public let warnings: [Warning]
+  public internal(set) var warnings: [Warning]
 }
 
 /// What sharing did.

@@ -3,7 +3,8 @@ import Testing
 
 /// The verbs there are: a contract with scripts, and therefore written down once more here.
 let verbs = [
-  "init", "attach", "detach", "sync", "share", "invite", "join", "device add", "device list", "status", "counts",
+  "init", "attach", "detach", "sync", "share", "invite", "join", "inbox", "card publish", "card list", "card pin",
+  "device add", "device list", "status", "counts",
   "explain", "members list", "key show", "key passphrase", "export", "completion", "help",
 ]
 

@@ -94,7 +94,10 @@ public struct InviteBlob: Hashable, Sendable {
   }
 
   /// The epoch's keys, opened with the link. Nil if the seal is not the one that everybody else computes.
-  public func open(with link: LinkKeys) -> EpochKeys? {
-    seal.open(with: link.boxKey).map { EpochKeys(household: household, epoch: epoch, key: $0) }
+  public func open(with link: LinkKeys) -> EpochKeys? { open(with: link.boxKey) }
+
+  /// The same with the box key that the invite was opened for.
+  public func open(with box: BoxKey) -> EpochKeys? {
+    seal.open(with: box).map { EpochKeys(household: household, epoch: epoch, key: $0) }
   }
 }
