@@ -132,6 +132,13 @@ let package = Package(
         "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyKeyring", "LatchkeyTables", "LatchkeyFolder",
         "LatchkeyStorage", "LatchkeySQLite",
       ]),
+    // The numbered attacks on a household, and every byte of every kind of object.
+    claims(
+      "HostileStoreTests", "Tests/HostileStore",
+      [
+        "Latchkey", "LatchkeyEngine", "LatchkeyLog", "LatchkeyKeyring", "LatchkeyKeys", "LatchkeyRecords",
+        "LatchkeyTables", "LatchkeySQLite", "LatchkeyStorage", "LatchkeyEncoding",
+      ]),
     claims(
       "CommandTests", "Tests/Command",
       [

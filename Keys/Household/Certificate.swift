@@ -79,6 +79,23 @@ public struct Certificate: Hashable, Sendable {
       && isOwnSigned
   }
 
+  /// As it stands in rosters and claims.
+  public var encoded: [UInt8] {
+    var writer = CBORWriter()
+    write(to: &writer)
+    return writer.bytes
+  }
+
+  /// Reads what ``encoded`` wrote; the signatures are not checked yet.
+  public init(decoding bytes: [UInt8]) throws(FormatError) {
+    self = try LatchkeyKeys.decoding { () throws(CBORError) in
+      var reader = CBORReader(bytes)
+      let certificate = try Certificate.read(&reader)
+      try reader.finish()
+      return certificate
+    }
+  }
+
   func write(to writer: inout CBORWriter) {
     writer.array(3)
     writer.byteString(body)

@@ -76,6 +76,20 @@ public struct FileKeyring: Keyring {
     try files.replace(path, with: KeyringFile.encode(contents, sealedWith: nil))
   }
 
+  /// Overwrites and removes the keys first, then the states: a crash in between leaves states that nothing opens. A disk may keep bytes of
+  /// files that were replaced, and backups keep what they have.
+  public func destroy() throws(KeyringError) {
+    guard SafeFile.exists(home) else { return }
+    try SafeFile.checkPrivateFolder(home)
+    let held = try lock.acquire()
+    defer { lock.release(held) }
+    for name in try SafeFile.names(in: home) where name == "keyring" || name == "keyring.new" {
+      try files.wipe("\(home)/\(name)")
+    }
+    for name in try SafeFile.names(in: home) where name.hasPrefix("state-") { try files.wipe("\(home)/\(name)") }
+    unlocking.learn(nil, nil)
+  }
+
   public func update<Result>(_ change: (inout KeyringContents) throws -> Result) throws -> Result {
     // Whoever has to be asked for a passphrase is asked while nobody waits for the lock.
     _ = try open()

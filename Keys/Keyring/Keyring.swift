@@ -10,6 +10,9 @@ public protocol Keyring: Sendable {
   /// Begins a keyring. Throws ``KeyringError/exists(path:)`` rather than replace one.
   func create(_ contents: KeyringContents) throws(KeyringError)
 
+  /// Forgets everything for good: keys, and what was believed of each household. Nothing brings them back.
+  func destroy() throws(KeyringError)
+
   /// Changes it, alone among processes and all or nothing: whatever `change` throws leaves it as it was.
   ///
   /// Not reentrant: `change` must not ask the same keyring for anything that writes.

@@ -32,6 +32,24 @@ public struct HouseholdKeys: Hashable, Sendable {
   /// The invite that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
   public var joining: Joining?
 
+  /// The recovery kit whose blob was put beside this household; another one is still owed to another kit.
+  public var kitBlob: DeviceID?
+  /// Over the devices that were removed when a person last said that the store's credential was changed.
+  public var credentialSettled: Hash32?
+
+  /// This person leaves, or has left; nil while it stays.
+  public var ending: Ending?
+
+  /// How a household ends for this person.
+  public enum Ending: UInt64, Hashable, Sendable {
+    /// Once it was let go, the rows stay in its files.
+    case keeping = 1
+    /// Once it was let go, the rows go from its files.
+    case dropping = 2
+    /// It is over, and its files are settled: kept so that nothing brings it back.
+    case over = 3
+  }
+
   /// An invite that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
@@ -42,9 +60,13 @@ public struct HouseholdKeys: Hashable, Sendable {
 
   public init(
     id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
-    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil
+    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil,
+    kitBlob: DeviceID? = nil, credentialSettled: Hash32? = nil, ending: Ending? = nil
   ) {
+    self.ending = ending
     self.joining = joining
+    self.kitBlob = kitBlob
+    self.credentialSettled = credentialSettled
     self.id = id
     self.name = name
     self.isPrivate = isPrivate
@@ -60,6 +82,14 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var epochKeys: [EpochKeys] { epochs.map { EpochKeys(household: id, epoch: $0.id, key: $0.key) } }
 }
 
+/// What a device keeps of its person's recovery kit: enough to bring it into further households, not enough to be it.
+public struct KitRecord: Hashable, Sendable {
+  /// Signed by a device of the person.
+  public let certificate: Certificate
+  public let place: KitPlace
+  public init(certificate: Certificate, place: KitPlace) { (self.certificate, self.place) = (certificate, place) }
+}
+
 /// Everything secret that a device keeps.
 public struct KeyringContents: Hashable, Sendable {
   public let device: DeviceKeys
@@ -71,6 +101,8 @@ public struct KeyringContents: Hashable, Sendable {
   public let stateKey: SecretBytes
   /// Ascending by id.
   public private(set) var households: [HouseholdKeys]
+  /// The person's recovery kit, if it was made or used on this device.
+  public var kit: KitRecord?
   /// People whose cards were pinned, and invites that came.
   public var contacts = Contacts()
 
@@ -111,7 +143,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   func write(to writer: inout CBORWriter) {
-    writer.array(8)
+    writer.array(9)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -120,7 +152,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(10)
+      writer.array(13)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -142,14 +174,25 @@ public struct KeyringContents: Hashable, Sendable {
       } else {
         writer.null()
       }
+      if let kit = household.kitBlob { writer.id(kit) } else { writer.null() }
+      if let settled = household.credentialSettled { writer.id(settled) } else { writer.null() }
+      writer.uint(household.ending?.rawValue ?? 0)
+    }
+    if let kit {
+      writer.array(3)
+      writer.byteString(kit.certificate.encoded)
+      writer.byteString(kit.place.names.bytes)
+      writer.byteString(kit.place.blobs.bytes)
+    } else {
+      writer.null()
     }
     contacts.write(to: &writer)
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    // Seven without contacts: written before there were any.
-    let elements = try reader.array(max: 8)
-    guard elements >= 7 else { throw .unexpected("keyring of 7 elements or more") }
+    // Eight without contacts: written before there were any.
+    let elements = try reader.array(max: 9)
+    guard elements >= 8 else { throw .unexpected("keyring of 8 elements or more") }
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -170,12 +213,21 @@ public struct KeyringContents: Hashable, Sendable {
     var contents = KeyringContents(
       device: device, chain: chain, personName: personName, deviceName: deviceName, stateKey: stateKey,
       households: households)
-    if elements > 7 { contents.contacts = try Contacts.read(&reader) }
+    if try !reader.null() {
+      try reader.array(exactly: 3)
+      guard let certificate = try? Certificate(decoding: try reader.byteString()) else {
+        throw .unexpected("certificate of a kit")
+      }
+      let names = SecretBytes(try reader.byteString(max: 32))
+      contents.kit = KitRecord(
+        certificate: certificate, place: KitPlace(names: names, blobs: SecretBytes(try reader.byteString(max: 32))))
+    }
+    if elements > 8 { contents.contacts = try Contacts.read(&reader) }
     return contents
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 10)
+    try reader.array(exactly: 13)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -204,8 +256,11 @@ public struct KeyringContents: Hashable, Sendable {
       }
       joining = HouseholdKeys.Joining(invite: invite, secret: secret)
     }
+    let kitBlob: DeviceID? = try reader.null() ? nil : try reader.id()
+    let settled: Hash32? = try reader.null() ? nil : try reader.id()
     return HouseholdKeys(
       id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
-      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining)
+      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining, kitBlob: kitBlob,
+      credentialSettled: settled, ending: HouseholdKeys.Ending(rawValue: try reader.uint()))
   }
 }

@@ -65,6 +65,44 @@ struct SafeFile: Sendable {
     try syncFolder(of: path)
   }
 
+  /// Overwrites a file with zeros, as far as its disk lets that be, and removes it.
+  func wipe(_ path: String) throws(KeyringError) {
+    let file = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+    if file >= 0 {
+      defer { close(file) }
+      var status = stat()
+      if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+        var left = min(Int(status.st_size), Self.maximumSize)
+        let zeros = [UInt8](repeating: 0, count: 65_536)
+        while left > 0 {
+          let count = zeros.withUnsafeBytes { buffer -> Int in
+            guard let start = buffer.baseAddress else { return 0 }
+            return writeSome(file, start, min(left, buffer.count))
+          }
+          if count < 0 && errno == EINTR { continue }
+          if count <= 0 { break }
+          left -= count
+        }
+        fsync(file)
+      }
+    }
+    try remove(path)
+  }
+
+  /// Names of what lies in a folder, sorted.
+  static func names(in path: String) throws(KeyringError) -> [String] {
+    guard let folder = opendir(path) else { throw error(errno, path, "read") }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while let entry = readdir(folder) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != "." && name != ".." { names.append(name) }
+    }
+    return names.sorted()
+  }
+
   private func write(_ bytes: [UInt8], to draft: String, for path: String) throws(KeyringError) {
     if let code = fault(.create) { throw Self.error(code, path, FileStep.create.rawValue) }
     // What an interrupted run left behind goes first, so that permissions are those given here.

@@ -2,8 +2,9 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, invites, join, inbox, card, device, status, counts, explain, members, leave,
-    key, export, store,
+    initialise, attach, detach, sync, share, invite, invites, requests, join, inbox, card, device, status, decide, counts,
+    explain, members, leave,
+    key, export, store, forget,
     completion, help,
   ]
 

@@ -2,14 +2,14 @@ public import LatchkeyEncoding
 public import LatchkeyKeys
 
 /// The keys that a device opens a household's epochs with.
-public struct HouseholdSecrets: Sendable {
+public struct HouseholdSecrets: Hashable, Sendable {
   public let device: DeviceKeys
   /// Keys that came with an invite, from the private household or with a kit: where walking begins.
   public var held: [EpochID: EpochKey]
   /// The link that this device joins with, until it was let in: epochs that begin meanwhile are sealed to it.
   public var link: Link?
 
-  public struct Link: Sendable {
+  public struct Link: Hashable, Sendable {
     public let invite: InviteID
     public let box: BoxKey
     public init(invite: InviteID, box: BoxKey) { (self.invite, self.box) = (invite, box) }

@@ -49,6 +49,17 @@ public struct HouseholdState: Sendable {
     public init(name: ObjectName, bytes: [UInt8], confirms: UInt64 = 0) {
       (self.name, self.bytes, self.confirms) = (name, bytes, confirms)
     }
+
+    /// Whether it lies apart from all epochs: what kits and invites open.
+    var isApart: Bool { kind == .kit || kind == .invite }
+
+    /// Whether any bytes under its name do: named by what it says, with a nonce of its own.
+    var isSatisfiedByOthers: Bool { kind == .rosterCopy || isApart }
+
+    var kind: ObjectKind? {
+      let letter = name.text.dropFirst(33).prefix(1)
+      return ObjectKind.allCases.first { $0.letter == letter }
+    }
   }
 
   /// A household as a newcomer knows it: only its Genesis, and the key of the epoch in which it begins to read.
@@ -83,16 +94,17 @@ public struct HouseholdState: Sendable {
   ///
   /// - Parameters:
   ///   - key: the first epoch's key, from the caller's randomness.
+  ///   - kit: the founder's device on paper, signed by a device of the chain.
   ///   - incarnation: of this device's roster log; random.
   ///   - now: milliseconds since 1970.
   public static func found(
     name: String, isPrivate: Bool, chain: CertificateChain, personName: String, deviceName: String, key: EpochKey,
-    incarnation: Incarnation, device: DeviceKeys, now: Int64, random: inout some RandomSource
+    kit: Certificate? = nil, incarnation: Incarnation, device: DeviceKeys, now: Int64, random: inout some RandomSource
   ) throws(EngineError) -> HouseholdState {
     guard
       let genesis = Genesis(
         householdName: name, isPrivate: isPrivate, chain: chain, personName: personName, deviceName: deviceName,
-        key: key, random: &random)
+        key: key, kit: kit, random: &random)
     else { throw .damagedState("a device key that nothing can be sealed to") }
     let origin = Origin(device: device.id, incarnation: incarnation)
     var log = OwnLog(household: .zero, epoch: .zero, zone: .roster, origin: origin)
@@ -174,13 +186,31 @@ public struct HouseholdState: Sendable {
       }
     }
     // Bytes of the epoch that was left; claims are written anew by whoever made them.
-    outbox = []
+    outbox = outbox.filter(\.isApart)
     if roster.role(of: own.device) != nil {
       for copy in RosterCopy.copies(of: missing) { try enqueue(copy, keys, &random) }
     }
     belief.probed(epoch, now: now)
     log.enter(current, after: end, isConfirmed: true, tail: tail, announces: false)
     epoch = current
+  }
+
+  /// Entries that came in this round and were written into an epoch that was left go into the present one, too: what is written there
+  /// cites them, and a newcomer does not look where they lie.
+  ///
+  /// - Parameters:
+  ///   - known: how many entries there were before.
+  ///   - copied: entries that lie there already.
+  mutating func copyLate(
+    after known: Int, except copied: Set<EntryHash>, random: inout some RandomSource
+  ) throws(EngineError) {
+    guard entries.count > known, epoch != household, roster.role(of: log.origin.device) != nil else { return }
+    let late = entries.dropFirst(known).filter { entry in
+      let hash = EntryBody.hash(of: entry.body)
+      return hash != epoch && !copied.contains(hash) && !roster.isBefore(hash, epoch) && !roster.isBefore(epoch, hash)
+    }
+    let keys = try currentKeys()
+    for copy in RosterCopy.copies(of: Array(late)) { try enqueue(copy, keys, &random) }
   }
 
   private mutating func enqueue(
@@ -327,7 +357,7 @@ public struct HouseholdState: Sendable {
       if let payload = try? entry.payload(body) { again.append(RosterOperation(payload: payload)) }
     }
     belief.authors[given.origin] = given.asBelieved
-    outbox = outbox.filter { $0.name.text.dropFirst(33).hasPrefix("c/") }
+    outbox = outbox.filter { $0.isApart || $0.kind == .claim }
     let proven = roster.state.proven
     ring = secrets.ring(of: household)
     roster = Roster(household: household, evaluating: .everyEpoch, proven: proven)
@@ -347,7 +377,7 @@ public struct HouseholdState: Sendable {
   public mutating func acknowledge(_ name: ObjectName) {
     if let object = outbox.first(where: { $0.name == name }) {
       if object.confirms > 0 { log.confirm(head: object.confirms) }
-      if name.text.dropFirst(33).hasPrefix("r/") { readCopies.insert(name) }
+      if object.kind == .rosterCopy { readCopies.insert(name) }
     }
     outbox.removeAll { $0.name == name }
   }
@@ -403,6 +433,11 @@ public struct HouseholdState: Sendable {
     claimedIn = epoch
     guard !outbox.contains(where: { $0.name == name }) else { return }
     outbox.append(RosterObject(name: name, bytes: try seal(claim.bytes, .claim, below, keys, &random)))
+  }
+
+  /// Puts an object that lies apart from all epochs behind the others.
+  mutating func enqueueApart(_ object: RosterObject) {
+    if !outbox.contains(where: { $0.name == object.name }) { outbox.append(object) }
   }
 
   /// Takes a store's marker on a person's word: the household was moved there.

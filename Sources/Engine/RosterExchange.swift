@@ -15,6 +15,8 @@ struct RosterExchange {
     case former(EpochKeys, ObjectName)
     case segments
     case claims([Lying])
+    case room(WaitingRoom, others: [WaitingRoom])
+    case waiting(WaitingRoom, [ObjectName], others: [WaitingRoom])
     case keeping
     case sending(ObjectName)
     case deleting([ObjectName])
@@ -52,6 +54,10 @@ struct RosterExchange {
   private var pool: [(entry: StoredEntry, name: ObjectName)] = []
   private var openCopies: Set<ObjectName> = []
   private var hasSent = false
+  /// How many entries were known when the round began; nil once this device's log was given up.
+  private var known: Int?
+  /// Entries that lie in copies under the epoch that is written to.
+  private var copied: Set<EntryHash> = []
   private var random: AnyRandomSource
 
   init(
@@ -63,6 +69,7 @@ struct RosterExchange {
     self.random = AnyRandomSource(random)
     phase = .listing(keys)
     kept = state.encoded()
+    known = state.roster.entries.count
   }
 
   /// Begins with the listing of everything below the roster's prefix in the epoch that is written to. Nil once the roster is done.
@@ -121,10 +128,22 @@ struct RosterExchange {
         }
       }
       for (lying, claim) in claims {
-        let rivals = Set(claims.filter { $0.claim.invite == claim.invite }.map(\.claim.device.id)).count - 1
-        try answer(lying, claim, rivals: rivals)
+        let rivals = Set(
+          claims.filter { $0.claim.invite == claim.invite && isGenuine($0.claim) }.map(\.claim.device.id))
+        try answer(lying, claim, rivals: rivals.subtracting([claim.device.id]).count)
       }
-      return try finishRoster()
+      return try nextRoom(waitingRooms)
+
+    case (.room(let room, let others), .listed(let names)):
+      let claims = names.filter { $0.below(room.prefix)?.text.hasPrefix("c/") == true }.sorted()
+        .prefix(Self.claimsInRoom)
+      guard !claims.isEmpty else { return try nextRoom(others) }
+      phase = .waiting(room, Array(claims), others: others)
+      return .get(Array(claims))
+
+    case (.waiting(let room, let names, let others), .got(let objects)):
+      for name in names { if let bytes = objects[name] { note(waiting: name, bytes, room) } }
+      return try nextRoom(others)
 
     case (.keeping, .kept):
       return nextToSend()
@@ -137,8 +156,8 @@ struct RosterExchange {
       return .keep(state)
 
     case (.sending(let name), .collided):
-      if name.text.dropFirst(33).hasPrefix("r/") {
-        // Named by what it holds: somebody else has copied the same entries.
+      if state.outbox.first(where: { $0.name == name })?.isSatisfiedByOthers == true {
+        // Named by what it holds: somebody has written the same.
         state.acknowledge(name)
       } else {
         // Somebody else has written under this device's next name since the listing.
@@ -206,7 +225,9 @@ struct RosterExchange {
         throw LogError.misplaced("the copy belongs elsewhere")
       }
       let full = keys.objectName(zone: .roster, name)
-      pool += try RosterCopy(decoding: content).entries.map { ($0, full) }
+      let entries = try RosterCopy(decoding: content).entries
+      pool += entries.map { ($0, full) }
+      if keys.epoch == state.epoch { copied.formUnion(entries.map { EntryBody.hash(of: $0.body) }) }
       openCopies.insert(full)
     } catch { report.findings.append(finding(error, name)) }
   }
@@ -314,6 +335,7 @@ struct RosterExchange {
   }
 
   private mutating func renew() throws(EngineError) {
+    known = nil
     guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else { return }
     try state.renew(incarnation, now: now)
   }
@@ -399,11 +421,14 @@ struct RosterExchange {
   // MARK: Claims
 
   private mutating func claims() throws(EngineError) -> Effect? {
+    let former = state.epoch
     try state.follow(now: now, random: &random)
+    if state.epoch == former, let known { try state.copyLate(after: known, except: copied, random: &random) }
     let roster = state.roster.state
     report.isProvisional = state.isProvisional
     if state.isRemoved { report.isRemoved = true }
     guard roster.device(device.id) != nil else { return try finishRoster() }
+    let rooms = waitingRooms
     var open: [Lying] = []
     for (epoch, below) in visited.sorted(by: { $0.key < $1.key }) {
       guard let keys = state.keys(of: epoch) else { continue }
@@ -414,10 +439,48 @@ struct RosterExchange {
         $0.text.hasPrefix("c/") && !answered.contains($0) && !state.ignoredClaims.contains($0)
       }.map { Lying(epoch: epoch, below: $0) }
     }
-    guard !open.isEmpty else { return try finishRoster() }
+    guard !open.isEmpty else { return try nextRoom(rooms) }
     phase = .claims(open)
     return .get(
       open.compactMap { lying in state.keys(of: lying.epoch).map { $0.objectName(zone: .roster, lying.below) } })
+  }
+
+  // MARK: Waiting rooms
+
+  /// More claims in one room are not looked at: whoever holds a link can lay any number.
+  private static let claimsInRoom = 64
+
+  /// Of invites that ask for words, for those who may let somebody in.
+  private var waitingRooms: [WaitingRoom] {
+    let roster = state.roster.state
+    guard roster.device(device.id)?.role == .owner else { return [] }
+    return roster.invites.filter { $0.terms.confirm && $0.status(now: UInt64(max(now, 0))) == .open }
+      .map { WaitingRoom(invite: $0.terms.id, claimKey: $0.terms.claimKey) }
+  }
+
+  private mutating func nextRoom(_ rooms: [WaitingRoom]) throws(EngineError) -> Effect? {
+    guard let room = rooms.first else { return try finishRoster() }
+    phase = .room(room, others: Array(rooms.dropFirst()))
+    return .list(room.prefix + "/")
+  }
+
+  /// Somebody waits for a person to compare words.
+  private mutating func note(waiting name: ObjectName, _ bytes: [UInt8], _ room: WaitingRoom) {
+    guard let below = name.below(room.prefix),
+      let invite = state.roster.state.invites.first(where: {
+        WaitingRoom(invite: $0.terms.id, claimKey: $0.terms.claimKey) == room
+      })
+    else { return }
+    do {
+      let claim = try Claim(decoding: try Envelope.open(bytes, at: room.place(.claim, below), key: room.key))
+      _ = try claim.verify(household: state.household, claimKey: invite.terms.claimKey, role: invite.terms.role)
+      guard room.claimName(claim.device.id) == below, claim.invite == room.invite else {
+        report.findings.append(.damaged(object: name, reason: "the claim belongs elsewhere"))
+        return
+      }
+      guard state.roster.keys(of: claim.device.id) == nil else { return }
+      report.requests.append(ClaimRequest(claim: claim, terms: invite.terms, reason: .words, epoch: nil))
+    } catch { report.findings.append(finding(error, name)) }
   }
 
   private mutating func open(claim name: ObjectName, _ bytes: [UInt8], _ keys: EpochKeys) -> Claim? {
@@ -432,13 +495,24 @@ struct RosterExchange {
     return nil
   }
 
+  /// The invite that a claim answers: several may share an id, copied by somebody.
+  private func invite(of claim: Claim) -> RosterState.Invite? {
+    let candidates = state.roster.state.invites.filter { $0.terms.id == claim.invite }
+    return candidates.first { claim.isFromLink($0.terms.claimKey) } ?? candidates.first
+  }
+
+  /// Whether the holder of a link, and the device named, made this claim: any other is nobody's rival.
+  private func isGenuine(_ claim: Claim) -> Bool {
+    guard let terms = invite(of: claim)?.terms else { return false }
+    return (try? claim.verify(household: state.household, claimKey: terms.claimKey, role: terms.role)) != nil
+  }
+
   /// Admits a claim if this device may and nothing needs a person (format §8, model rule 18).
   ///
   /// - Parameter rivals: other devices' claims on the same invite that are open at the same time.
   private mutating func answer(_ lying: Lying, _ claim: Claim, rivals: Int) throws(EngineError) {
     let name = lying.below
-    let roster = state.roster.state
-    guard let invite = roster.invites.first(where: { $0.terms.id == claim.invite }) else { return }
+    guard let invite = invite(of: claim) else { return }
     let who = "\(claim.personName) (\(claim.deviceName))"
     guard state.roster.keys(of: claim.device.id) == nil else { return }
     let status = invite.status(now: UInt64(max(now, 0)))
@@ -447,10 +521,9 @@ struct RosterExchange {
       report.refusedClaims.append("\(who): the invite is \(status)")
       return
     }
-    // Who must compare words first is let in by a person.
-    guard invite.terms.uses > UInt64(rivals), !invite.terms.confirm else {
-      report.openClaims.append(who)
-      return
+    func request(_ reason: ClaimRequest.Reason) {
+      report.requests.append(
+        ClaimRequest(claim: claim, terms: invite.terms, reason: reason, epoch: lying.epoch))
     }
     let operation: RosterOperation
     do {
@@ -468,15 +541,18 @@ struct RosterExchange {
       report.findings.append(.damaged(object: name, reason: "claim: \(error)"))
       return
     }
+    // Who must compare words first is let in by a person.
+    guard !invite.terms.confirm else { return request(.words) }
+    guard invite.terms.uses > UInt64(rivals) else { return request(.rivals) }
     guard state.roster.refusal(of: operation, by: state.log.origin) == nil else {
-      report.openClaims.append(who)
-      return
+      return request(.rights)
     }
     try state.write(operation, now: now)
     // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
     if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), now: now) }
     state.admitted(in: lying.epoch)
-    report.admitted.append(who)
+    report.admitted.append(
+      Admission(who: who, isOwnDevice: invite.terms.role == .mine, words: ComparisonWords(claim: claim)))
   }
 
   // MARK: Duties
@@ -486,6 +562,9 @@ struct RosterExchange {
     if report.unjudged.isEmpty { try doDuties() }
     try state.seal(now: now, random: &random)
     report.holds = state.holds
+    let roster = state.roster.state
+    report.alarms = roster.alarms
+    report.flawed = roster.flawed
     guard state.encoded() != kept else { return nextToSend() }
     phase = .keeping
     return .keep(state)

@@ -2,6 +2,16 @@ public import LatchkeyEncoding
 public import LatchkeyKeys
 public import LatchkeyLog
 
+/// Somebody whom this device let in.
+public struct Admission: Hashable, Sendable {
+  /// `Ben (phone)`.
+  public let who: String
+  /// A device of this person's own.
+  public let isOwnDevice: Bool
+  /// What the newcomer's screen shows, too.
+  public let words: ComparisonWords
+}
+
 /// What a round did and met.
 public struct RoundReport: Equatable, Sendable {
   /// Rows received and applied.
@@ -12,9 +22,9 @@ public struct RoundReport: Equatable, Sendable {
   public internal(set) var sent = 0
   public internal(set) var findings: [Finding] = []
   /// People and devices that this device let in.
-  public internal(set) var admitted: [String] = []
+  public internal(set) var admitted: [Admission] = []
   /// Claims that need a person, or somebody with more rights.
-  public internal(set) var openClaims: [String] = []
+  public internal(set) var requests: [ClaimRequest] = []
   /// Claims that will not be admitted, and why.
   public internal(set) var refusedClaims: [String] = []
   /// The zone was closed: its rows are elsewhere, or sharing has ended.
@@ -27,6 +37,10 @@ public struct RoundReport: Equatable, Sendable {
   public internal(set) var holds: [UploadHold] = []
   /// `Next`s of members that cannot be judged, because their ancestors are not shown: nothing is uploaded beside them.
   public internal(set) var unjudged: [EntryHash] = []
+  /// What people should be told of the roster.
+  public internal(set) var alarms: [RosterState.Alarm] = []
+  /// `Next`s that count for nothing because they would have split the household.
+  public internal(set) var flawed: [RosterState.Flawed] = []
   /// Somebody wrote `Leave`: a `Next` has to drop them, with what their logs amount to.
   public internal(set) var hasLeavers = false
 
@@ -37,7 +51,7 @@ public struct RoundReport: Equatable, Sendable {
     findings.contains {
       switch $0 {
       case .damaged, .newer, .fork, .missing, .notMine, .rollback, .unreadable: true
-      case .unknownAuthor, .rosterBehind, .notAuthorised: false
+      case .unknownAuthor, .rosterBehind, .notAuthorised, .withheld: false
       }
     }
   }

@@ -30,6 +30,8 @@ struct ZoneExchange {
   private let keys: EpochKeys
   private let now: Int64
   private let mayUpload: Bool
+  /// How far the logs of removed and narrowed devices count.
+  private let limit: @Sendable (Origin) -> UInt64?
   private(set) var report = RoundReport()
 
   private var belief = Belief()
@@ -63,6 +65,7 @@ struct ZoneExchange {
     self.keys = keys
     self.now = now
     self.mayUpload = mayUpload
+    limit = state.rowLimits(zone)
   }
 
   private var prefix: String { keys.prefix(zone) }
@@ -77,7 +80,6 @@ struct ZoneExchange {
     case (.loading, .database(.loaded(let belief, let own))):
       self.belief = belief
       self.own = own
-      let limit = state.rowLimits(zone)
       carries = belief.authors.filter { origin, author in
         guard !author.isCarried, let mark = author.mark, let limit = limit(origin) else { return false }
         return mark.sequence > limit
@@ -254,16 +256,23 @@ struct ZoneExchange {
       let keys = reading.reader.keys
       return .get(wanted.map { keys.objectName(zone: zone, $0) })
     }
-    do { try reading.takeTail() } catch { report.findings.append(error) }
+    var isWhole = true
+    do { try reading.takeTail() } catch {
+      report.findings.append(error)
+      isWhole = false
+    }
     pursuit = reading
-    return apply(goesOn: false)
+    return apply(goesOn: false, isWhole: isWhole)
   }
 
   /// Applies what is whole, with the belief that goes with it. A reader's rows are chained, not applied (format §8).
-  private mutating func apply(goesOn: Bool) -> Effect? {
+  private mutating func apply(goesOn: Bool, isWhole: Bool = false) -> Effect? {
     guard var reading = pursuit else { return nextOffer() }
-    let (groups, author) = reading.drain()
+    var (groups, author) = reading.drain()
     pursuit = reading
+    if isWhole {
+      author = belief.noting(citations: reading.body.vector, of: author, now: now, except: isNotCited)
+    }
     let origin = reading.origin
     guard belief.authors[origin] != author else { return goesOn ? continueReading() : nextOffer() }
     belief.authors[origin] = author
@@ -273,6 +282,11 @@ struct ZoneExchange {
     }
     phase = .applying(goesOn: goesOn)
     return .database(.apply(groups: counted, origin: origin, author: author))
+  }
+
+  /// Logs that nobody can say are withheld: this device's own, and those that end at a limit.
+  private func isNotCited(_ origin: Origin) -> Bool {
+    origin.device == own?.origin.device || limit(origin) != nil
   }
 
   /// Whether rows count: their author might write by what the entry cites. A newcomer's entries do not cite its admission: then what that made
@@ -288,6 +302,9 @@ struct ZoneExchange {
   }
 
   private mutating func seal() -> Effect {
+    let roster = state.roster
+    report.findings += belief.withheld(
+      now: now, counts: { roster.role(of: $0) ?? .reader >= .member }, except: isNotCited)
     phase = .sealing
     return .database(.seal)
   }

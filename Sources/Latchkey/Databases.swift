@@ -231,6 +231,7 @@ extension Home {
           let round = try await round(next, access: access)
           report.note(round)
           if round.isRemoved {
+            if try await finishLeaving(next) { continue }
             failure = failure ?? LatchkeyError(removedFrom: next.name)
             continue
           }
@@ -258,7 +259,10 @@ extension Home {
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
       report.note(round)
-      if round.isRemoved { throw LatchkeyError(removedFrom: membership.name) }
+      if round.isRemoved {
+        if try await finishLeaving(membership) { return seen }
+        throw LatchkeyError(removedFrom: membership.name)
+      }
       if let closing = round.closed {
         guard let successor = try await follow(closing, replica: replica) else {
           throw try zoneEnded(closing, replica.binding.zoneName)
@@ -276,11 +280,14 @@ extension Home {
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)
     }
+    for warning in try standingWarnings(of: membership) where !report.warnings.contains(warning) {
+      report.warnings.append(warning)
+    }
     if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
+    report.warnings += try clockWarnings(replica, membership).filter { !report.warnings.contains($0) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
-    if report.sent > 0 { try replica.transaction { try replica.setValue("acknowledged", time(world.now())) } }
     return seen
   }
 
@@ -298,6 +305,23 @@ extension Home {
     )
   }
 
+  /// Devices whose entries wait for a time that this device's clock has not reached.
+  private func clockWarnings(_ replica: Replica, _ membership: Membership) throws -> [Warning] {
+    var due: [DeviceID: Int64] = [:]
+    for group in try replica.heldGroups() {
+      due[group.origin.device] = max(due[group.origin.device] ?? 0, group.due)
+    }
+    guard !due.isEmpty else { return [] }
+    let roster = try state(of: membership.id).roster.state
+    return due.sorted { $0.key < $1.key }.map { device, time in
+      Warning(
+        code: "clock-ahead",
+        message:
+          "The clock of \(roster.device(device)?.name ?? device.short) was at least \((time - world.now()) / 60_000) minutes ahead of this device's: "
+          + "what it wrote then waits for that time, and everything else goes on.")
+    }
+  }
+
   /// A file that another device attached was copied here: this device goes on with it under an origin of its own, and publishes
   /// what only the copy may hold. Nothing is ever signed under the other device's name.
   private func takeOver(_ replica: Replica, _ membership: Membership, into report: inout SyncReport) throws {
@@ -310,12 +334,6 @@ extension Home {
       Warning(
         code: "copied-file",
         message: "The file was attached by another device and copied here: it goes on as this device's own."))
-  }
-
-  private func time(_ milliseconds: Int64) -> [UInt8] {
-    var w = CBORWriter()
-    w.int(milliseconds)
-    return w.bytes
   }
 
   /// A zone that ended takes its rows nowhere: they stay in the file.

@@ -24,6 +24,7 @@ public actor Home {
   let stores: StoreRegistry
   let world: World
   let keyring: any Keyring
+  var judged: [HouseholdID: Judged] = [:]
   /// What relative store paths are resolved against.
   let base: String
 
@@ -97,7 +98,7 @@ public actor Home {
       return Identity(
         name: contents.personName, person: contents.chain.person.description, device: contents.deviceName,
         deviceID: contents.device.id.description,
-        households: contents.households.map {
+        households: contents.households.filter { $0.ending != .over }.map {
           .init(name: $0.name, id: $0.id.description, isPrivate: $0.isPrivate, store: $0.locator)
         })
     } catch { throw LatchkeyError(error) }
@@ -127,7 +128,8 @@ public actor Home {
       id: household.id, name: household.name, isPrivate: household.isPrivate, locator: household.locator)
   }
 
-  func memberships() throws -> [Membership] { try contents().households.map(membership) }
+  /// Without those that are over.
+  func memberships() throws -> [Membership] { try contents().households.filter { $0.ending != .over }.map(membership) }
 
   func membership(of household: HouseholdID) throws -> Membership {
     guard let found = try memberships().first(where: { $0.id == household }) else {
@@ -179,7 +181,19 @@ public actor Home {
         .damage, "missing-state", "What Latchkey keeps of the household beside the keyring is missing.",
         next: ["restore the directory \(directory) from a backup, or join again with an invite"])
     }
-    return try HouseholdState(decoding: bytes, secrets: secrets(of: household))
+    let secrets = try secrets(of: household)
+    // Judging a roster is the work of most calls: it is done once for the same bytes.
+    if let judged = judged[household], judged.bytes == bytes, judged.secrets == secrets { return judged.state }
+    let state = try HouseholdState(decoding: bytes, secrets: secrets)
+    judged[household] = Judged(bytes: bytes, secrets: secrets, state: state)
+    return state
+  }
+
+  /// A household's state as it was last read, with what it was read from.
+  struct Judged {
+    let bytes: [UInt8]
+    let secrets: HouseholdSecrets
+    let state: HouseholdState
   }
 
   /// What this device opens the household's epochs with.
@@ -213,8 +227,8 @@ public actor Home {
     let incarnation = newIncarnation(&random)
     var state = try HouseholdState.found(
       name: name, isPrivate: isPrivate, chain: contents.chain, personName: contents.personName,
-      deviceName: contents.deviceName, key: key, incarnation: incarnation, device: contents.device, now: world.now(),
-      random: &random)
+      deviceName: contents.deviceName, key: key, kit: contents.kitToBring, incarnation: incarnation,
+      device: contents.device, now: world.now(), random: &random)
     try state.seal(now: world.now(), random: &random)
     try keep(state, after: nil)
     let household = HouseholdKeys(

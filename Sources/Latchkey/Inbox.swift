@@ -238,8 +238,8 @@ extension Home {
 
   /// Whether this device is in a household no more that it once was in.
   private func isOut(of household: HouseholdID) -> Bool {
-    guard let state = try? state(of: household) else { return true }
-    return state.isRemoved
+    guard let state = try? state(of: household), let known = try? contents()[household] else { return true }
+    return state.isRemoved || known.ending != nil
   }
 
   private func entry(_ record: Contacts.Received, _ known: Acquaintances, isRemoved: Bool) -> InboxEntry {

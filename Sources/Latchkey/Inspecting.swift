@@ -34,7 +34,7 @@ extension Home {
     var heard: [DeviceID: UInt64] = [:]
     for (origin, author) in belief.authors { heard[origin.device] = max(heard[origin.device] ?? 0, author.hlc) }
     var acknowledged: Int64?
-    if let bytes = try replica.value("acknowledged") {
+    if let bytes = try replica.value(DatabasePerformer.Key.acknowledged) {
       var r = CBORReader(bytes)
       acknowledged = try r.int()
     }
@@ -70,7 +70,26 @@ extension Home {
     if let closing = roster.zone(replica.binding.zone)?.closing {
       warnings.append(Warning(code: "zone-closed", message: try zoneEnded(closing, replica.binding.zoneName).message))
     }
-    for alarm in roster.alarms { warnings.append(Warning(alarm)) }
+    return warnings + (try standingWarnings(of: membership))
+  }
+
+  /// What stays to be known of a household until somebody does something about it.
+  func standingWarnings(of membership: Membership) throws -> [Warning] {
+    let state = try state(of: membership.id)
+    let roster = state.roster.state
+    var warnings = roster.alarms.map { Warning($0) }
+    if let person = roster.device(state.log.origin.device)?.person, !roster.leaving.contains(state.log.origin.device),
+      state.roster.entries.contains(where: {
+        $0.operation == .leave && state.roster.person(ofAny: $0.origin.device) == person
+      })
+    {
+      warnings.append(
+        Warning(
+          code: "leave-lapsed",
+          message:
+            "You wanted to leave \(membership.name), and so did every other owner at the same time: somebody has to stay, so all of you are still in. Whoever stays removes the others: latchkey members remove NAME."
+        ))
+    }
     return warnings
   }
 
@@ -152,9 +171,9 @@ extension Home {
     do {
       var names: [String: (device: String, person: String)] = [:]
       for membership in try memberships() {
-        let roster = try state(of: membership.id).roster.state
-        for device in roster.devices {
-          names[device.id.description] = (device.name, roster.person(device.person)?.name ?? "")
+        let roster = try state(of: membership.id).roster
+        for device in roster.state.devices.map(\.id) + roster.state.limited.map(\.device) {
+          if let known = roster.names(ofAny: device) { names[device.description] = known }
         }
       }
       return names
@@ -172,7 +191,7 @@ extension Home {
 
   // MARK: People and keys
 
-  /// Who is in a household.
+  /// Who is in a household: oneself first, the others by name.
   public func members(household name: String? = nil) throws(LatchkeyError) -> MembersReport {
     do {
       let membership = try membership(named: name)
@@ -187,21 +206,8 @@ extension Home {
             you: person.id == me,
             devices: roster.devices.filter { $0.person == person.id }.map {
               MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
-            })
-        })
-    } catch { throw LatchkeyError(error) }
-  }
-
-  /// This person's own devices.
-  public func devices() throws(LatchkeyError) -> [MembersReport.Device] {
-    do {
-      let contents = try contents()
-      guard let own = try memberships().first(where: \.isPrivate) else {
-        return [MembersReport.Device(name: contents.deviceName, id: contents.device.id.description, isThis: true)]
-      }
-      return try state(of: own.id).roster.state.devices.map {
-        MembersReport.Device(name: $0.name, id: $0.id.description, isThis: $0.id == contents.device.id)
-      }
+            }.sorted { ($1.isThis ? 1 : 0, $0.name, $0.id) < ($0.isThis ? 1 : 0, $1.name, $1.id) })
+        }.sorted { ($1.you ? 1 : 0, $0.name, $0.id) < ($0.you ? 1 : 0, $1.name, $1.id) })
     } catch { throw LatchkeyError(error) }
   }
 

@@ -20,14 +20,17 @@ public struct JoinOptions: Sendable {
   public var personalStore: String?
   /// Where the household's store is reached from here, if not where the invite says.
   public var store: String?
+  /// The ten words that the inviter's screen shows, to compare with this device's; nil where people do that by themselves.
+  public var words: String?
   /// A file made by the app, where the zone's description is not enough to make the tables.
   public var template: String?
 
   public init(
     database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil,
     personalStore: String? = nil,
-    store: String? = nil, template: String? = nil
+    store: String? = nil, template: String? = nil, words: String? = nil
   ) {
+    self.words = words
     self.database = database
     self.zone = zone
     self.name = name
@@ -54,14 +57,15 @@ extension Home {
   ///   - household: its name; nil for the only shared one.
   ///   - role: what the newcomer may do.
   ///   - milliseconds: how long the link can be used, one minute to one year.
+  ///   - confirm: whether the link opens nothing until an owner has compared ten words with whoever holds it (``approve(_:words:household:)``).
   public func invite(
-    household: String?, role: InviteRole = .member, expiresIn milliseconds: Int64 = 86_400_000
+    household: String?, role: InviteRole = .member, expiresIn milliseconds: Int64 = 86_400_000, confirm: Bool = false
   ) async throws(LatchkeyError) -> Invite {
     try await reporting {
       guard role != .mine else {
         throw LatchkeyError(.usage, "bad-role", "A device of your own is added with `latchkey device add`.")
       }
-      return try await open(role, in: try membership(named: household), expiresIn: milliseconds)
+      return try await open(role, in: try membership(named: household), expiresIn: milliseconds, confirm: confirm)
     }
   }
 
@@ -70,14 +74,15 @@ extension Home {
     try await reporting { try await open(.mine, in: try privateMembership(), expiresIn: milliseconds) }
   }
 
-  private func open(_ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64) async throws -> Invite
-  {
+  private func open(
+    _ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64, confirm: Bool = false
+  ) async throws -> Invite {
     let access = try await openStore(of: membership)
     var random = world.random()
     let secret = InviteSecret(&random)
     let keys = secret.keys
     let blob = try await open(
-      role, in: membership, access, expiresIn: milliseconds, claimKey: keys.claimKey.publicKey,
+      role, in: membership, access, expiresIn: milliseconds, confirm: confirm, claimKey: keys.claimKey.publicKey,
       boxKey: keys.boxKey.publicKey)
     let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
     try await access.store.put(keys.objectName, object)
@@ -94,7 +99,7 @@ extension Home {
   /// - Returns: what that holder is to be given, once the store shows the roster that it was made from.
   func open(
     _ role: InviteRole, in membership: Membership, _ access: StoreAccess, expiresIn milliseconds: Int64,
-    claimKey: SigningPublicKey, boxKey: BoxPublicKey
+    confirm: Bool = false, claimKey: SigningPublicKey, boxKey: BoxPublicKey
   ) async throws -> InviteBlob {
     guard (60_000...31_622_400_000).contains(milliseconds) else {
       throw LatchkeyError(.usage, "bad-expiry", "An invite is good for one minute to one year.")
@@ -106,13 +111,15 @@ extension Home {
       throw LatchkeyError(.other, "unexpected", "No invite key could be made.")
     }
     let expires = UInt64(max(world.now() + milliseconds, 0))
-    let terms = OpenInvite(id: id, claimKey: claimKey, boxKey: boxKey, role: role, expiry: expires)
+    let terms = OpenInvite(
+      id: id, claimKey: claimKey, boxKey: boxKey, role: role, expiry: expires, confirm: confirm)
     let state = try write([.openInvite(terms)], into: membership)
     // The roster first: the invite's checkpoint must be what the store already shows.
     _ = try await round(membership, access: access)
     return InviteBlob(
-      household: membership.id, epoch: epoch.epoch, invite: id, seal: seal, rosterHeads: state.roster.heads,
-      householdName: membership.name, inviterName: try contents().personName, role: role, expiry: expires,
+      household: membership.id, epoch: epoch.epoch, invite: id, seal: confirm ? nil : seal,
+      rosterHeads: state.roster.heads, householdName: membership.name, inviterName: try contents().personName,
+      role: role, expiry: expires,
       zones: state.roster.state.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
   }
 
@@ -137,6 +144,8 @@ extension Home {
       let place = try await joinPlace(
         household: link.household, expiry: link.expiry, locator: link.locator, options: options, agree: agree)
       let blob = try await readBlob(link, place.access)
+      let isKnown = try contentsIfAny()?[link.household] != nil
+      if blob.seal == nil, !isKnown, let waiting = try await enter(blob, link, place.access, options) { return waiting }
       return try await enter(Invitation(blob, of: link.secret), at: place, options: options)
     }
   }
@@ -177,9 +186,14 @@ extension Home {
   func enter(_ invitation: Invitation, at place: JoinPlace, options: JoinOptions) async throws -> JoinReport {
     let blob = invitation.blob
     let access = place.access
-    guard let keys = blob.open(with: invitation.boxKey) else {
+    var words: [String]?
+    guard
+      let keys = try invitation.secret != nil && blob.seal == nil
+        ? ownKeys(blob.household) : blob.open(with: invitation.boxKey)
+    else {
       throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
     }
+    if try contentsIfAny()?[keys.household]?.ending != nil { throw LatchkeyError.wasRemoved }
     if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
       // Nobody has let this device in with the invite that it used before: it goes on with this one.
       let shown = try await look(keys, invitation, access)
@@ -201,13 +215,25 @@ extension Home {
       // Everything that can be wrong with the invite is found before anything is kept or written.
       let shown = try await look(keys, invitation, access)
       let invite = try check(shown, invitation)
-      if place.database != nil { _ = try chooseZone(options.zone, shown, blob.householdName) }
+      if place.database != nil {
+        if blob.role == .mine, shown.roster.state.zones.allSatisfy({ $0.closing != nil }) {
+          throw LatchkeyError(
+            .usage, "no-such-zone",
+            "Your personal household has no open zone to make a file of: what you share with others comes after this device is in. Nothing was changed.",
+            next: [
+              "latchkey join, without --db", "latchkey sync   (there, then here)",
+              "latchkey attach \(options.database ?? "FILE") --zone ZONE",
+            ])
+        }
+        _ = try chooseZone(options.zone, shown, blob.householdName)
+      }
       try await ensureIdentity(for: blob.role, options)
       guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
       try adopt(
         try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: blob.role == .mine,
         locator: access.locator.text, joining: invitation.joining)
-      try claim(invite, shown, invitation.secret)
+      let shared = try claim(invite, shown, invitation.secret)
+      if blob.role == .mine { words = shared.words }
     }
     if try state(of: keys.household).isRemoved { throw LatchkeyError.wasRemoved }
     let membership = try membership(of: keys.household)
@@ -226,7 +252,69 @@ extension Home {
     }
     return JoinReport(
       household: membership.name, zone: zoneName, database: place.database, rows: rows,
-      isProvisional: report.isProvisional, warnings: warnings)
+      isProvisional: report.isProvisional, words: words, warnings: warnings)
+  }
+
+  /// Of a household that this device holds already.
+  private func ownKeys(_ household: HouseholdID) throws -> EpochKeys? { try state(of: household).currentKeys() }
+
+  /// Waits for a person, with an invite that asks for compared words: lays the claim where its inviters look, and enters once they let
+  /// this device in.
+  ///
+  /// - Returns: nil once this device holds the household.
+  private func enter(
+    _ blob: InviteBlob, _ link: InviteLink, _ access: StoreAccess, _ options: JoinOptions
+  ) async throws -> JoinReport? {
+    try await ensureIdentity(for: link.role, options)
+    let contents = try contents()
+    let claimKey = link.secret.keys.claimKey
+    let claim = Claim(
+      household: link.household, invite: blob.invite, chain: contents.chain, personName: contents.personName,
+      deviceName: contents.deviceName, epoch: blob.epoch, kit: contents.kitToBring, claimKey: claimKey,
+      device: contents.device)
+    let words = ComparisonWords(claim: claim)
+    if let given = options.words { try words.require(given) }
+    let room = WaitingRoom(invite: blob.invite, claimKey: claimKey.publicKey)
+    let below = room.welcomeName(contents.device.id)
+    let name = room.objectName(below)
+    if let object = try await access.get([name])[name] {
+      let welcome: InviteBlob
+      do {
+        welcome = try InviteBlob(decoding: try Envelope.open(object, at: room.place(.invite, below), key: room.key))
+      } catch {
+        throw LatchkeyError(
+          .damage, "damaged-invite", "What lets this device in is damaged in the store: \(error).",
+          next: ["ask for a new invite"])
+      }
+      guard welcome.household == link.household, let keys = welcome.open(with: contents.device.box) else {
+        throw LatchkeyError(.damage, "forged-invite", "What lets this device in was not made for it.")
+      }
+      let shown = try await look(keys, Invitation(blob, of: link.secret), access)
+      guard (blob.rosterHeads + welcome.rosterHeads).allSatisfy(shown.roster.contains) else {
+        throw LatchkeyError.behindCheckpoint
+      }
+      guard shown.roster.keys(of: contents.device.id) != nil, let genesis = shown.genesis else {
+        throw LatchkeyError(
+          .damage, "forged-invite", "The household's roster does not show that this device was let in.")
+      }
+      try adopt(
+        keys, genesis: genesis, name: welcome.householdName, isPrivate: false, locator: access.locator.text)
+      _ = try await roundAlone(try membership(of: keys.household), access: access)
+      try settleCredential(try membership(of: keys.household))
+      return nil
+    }
+    let claimBelow = room.claimName(contents.device.id)
+    let claimName = room.objectName(claimBelow)
+    if try await access.get([claimName]).isEmpty {
+      var random = world.random()
+      try await access.store.put(
+        claimName,
+        try Envelope.seal(
+          claim.bytes, at: room.place(.claim, claimBelow), key: room.key, nonce: EnvelopeNonce(&random)))
+    }
+    return JoinReport(
+      household: blob.householdName, zone: nil, database: nil, rows: 0, isProvisional: true,
+      waitingFor: JoinReport.Waiting(inviter: blob.inviterName, words: words.words), warnings: [])
   }
 
   /// Whether an earlier call with the same invite made the file already. Any other file is refused.
@@ -319,26 +407,13 @@ extension Home {
       secrets: HouseholdSecrets(
         device: stranger, held: [keys.epoch: keys.key],
         link: HouseholdSecrets.Link(invite: invitation.blob.invite, box: invitation.boxKey)))
-    var engine = SyncRound(state: state, zone: nil, device: stranger, now: world.now(), random: world.random())
-    var event = Event.start
-    while true {
-      switch try engine.step(event) {
-      case .get(let names): event = .got(try await access.get(names))
-      case .list(let prefix): event = .listed(try await access.list(prefix))
-      case .keep: event = .kept
-      case .finish: return engine.household
-      case .put, .send, .delete, .database: throw EngineError.outOfOrder("a stranger writes nothing")
-      }
-    }
+    return try await passingRound(state, as: stranger, access: access, writes: false)
   }
 
   /// Checks what the store shows against the invite.
   private func check(_ state: HouseholdState, _ invitation: Invitation) throws -> RosterState.Invite {
     guard invitation.blob.rosterHeads.allSatisfy(state.roster.contains) else {
-      throw LatchkeyError(
-        .damage, "behind-checkpoint",
-        "The store shows an older roster than the invite was made from: it was rolled back, or has not caught up.",
-        next: ["try again later", "tell the person who invited you"])
+      throw LatchkeyError.behindCheckpoint
     }
     let roster = state.roster.state
     if let device = try contentsIfAny()?.device.id,
@@ -359,21 +434,31 @@ extension Home {
   }
 
   /// Puts this device's claim into the outbox; it is sent with the next round.
-  private func claim(_ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret?) throws {
+  ///
+  /// - Returns: what whoever lets it in sees, too.
+  @discardableResult
+  private func claim(
+    _ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret?
+  ) throws -> ComparisonWords {
     let former = try state(of: shown.household)
     var state = former
     let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
     var random = world.random()
     try state.enqueue(claim, random: &random)
     try keep(state, after: former)
+    return ComparisonWords(claim: claim)
   }
 
   /// Claims where this device has not claimed yet, or in an epoch that has ended before anybody let it in.
   func claimAgain(_ membership: Membership) throws {
-    guard let joining = try contents()[membership.id]?.joining else { return }
+    let contents = try contents()
+    guard let joining = contents[membership.id]?.joining else { return }
     let state = try state(of: membership.id)
+    let claimKey = joining.secret?.keys.claimKey ?? contents.device.signing
     guard state.needsClaim,
-      let invite = state.roster.state.invites.first(where: { $0.terms.id == joining.invite }),
+      let invite = state.roster.state.invites.first(where: {
+        $0.terms.id == joining.invite && $0.terms.claimKey == claimKey.publicKey
+      }),
       invite.status(now: UInt64(max(world.now(), 0))) == .open
     else { return }
     try claim(invite, state, joining.secret)
@@ -383,6 +468,7 @@ extension Home {
   func forgetLink(_ membership: Membership) throws {
     guard try contents()[membership.id]?.joining != nil else { return }
     try keyring.update { $0[membership.id]?.joining = nil }
+    try settleCredential(membership)
   }
 
   private func makeClaim(
@@ -393,7 +479,8 @@ extension Home {
     guard invite.terms.role == .mine else {
       return Claim(
         household: keys.household, invite: invite.terms.id, chain: contents.chain, personName: contents.personName,
-        deviceName: contents.deviceName, epoch: keys.epoch, claimKey: claimKey, device: contents.device)
+        deviceName: contents.deviceName, epoch: keys.epoch, kit: contents.kitToBring, claimKey: claimKey,
+        device: contents.device)
     }
     // The device that opened the invite is the one that will complete this one's certificate.
     let opener = state.roster.entries.first { $0.hash == invite.opened }?.origin.device
@@ -427,6 +514,11 @@ extension Home {
 }
 
 extension LatchkeyError {
+  static let behindCheckpoint = LatchkeyError(
+    .damage, "behind-checkpoint",
+    "The store shows an older roster than the invite was made from: it was rolled back, or has not caught up.",
+    next: ["try again later", "tell the person who invited you"])
+
   static let wasRemoved = LatchkeyError(
     .membership, "removed",
     "This device was in the household before, and left it or was removed: with these keys it does not come in again.",

@@ -146,31 +146,6 @@ extension Home {
     }
   }
 
-  /// Leaves a household: this person's devices are dropped by the next of the others that syncs, and read nothing written after that.
-  ///
-  /// - Throws: ``LatchkeyError`` of kind `membership` for the last owner, `usage` for the private household.
-  public func leave(household: String? = nil) async throws(LatchkeyError) {
-    try await reporting {
-      let membership = try membership(named: household)
-      guard !membership.isPrivate else {
-        throw LatchkeyError(
-          .usage, "private-household", "Your private household is yours alone: there is nothing to leave.")
-      }
-      let access = try await openStore(of: membership)
-      _ = try await round(membership, access: access)
-      let state = try state(of: membership.id)
-      if state.roster.state.leaving.contains(try contents().device.id) { return }
-      // What waits in this person's files goes out first: afterwards nothing does.
-      for path in try databases() {
-        // A file that is gone keeps nobody; one that cannot be opened now may hold what nobody else has.
-        guard fileExists(path), try binding(path)?.household == membership.id else { continue }
-        _ = try await round(membership, access: access, replica: try Replica(path: path))
-      }
-      try write([.leave], into: membership)
-      _ = try await round(membership, access: access)
-    }
-  }
-
   /// Begins a new epoch with a fresh key though nobody goes: after a key may have been seen by somebody.
   ///
   /// - Returns: the beginning of the new epoch's id.
@@ -232,7 +207,7 @@ extension Home {
   }
 
   /// Writes a `Next` and sends it.
-  private func beginEpoch(
+  func beginEpoch(
     _ membership: Membership, _ access: StoreAccess, _ change: NextChange, limits: [DeviceID: [Next.Limit]] = [:]
   ) async throws {
     for _ in 0..<8 {
@@ -258,7 +233,7 @@ extension Home {
 
   /// How far devices' rows count: what the store shows of their logs in every zone and epoch, or this device's files have accepted,
   /// whichever is more.
-  private func limits(
+  func limits(
     of devices: Set<DeviceID>, _ membership: Membership, _ access: StoreAccess
   ) async throws -> [DeviceID: [Next.Limit]] {
     let state = try state(of: membership.id)

@@ -73,7 +73,33 @@ public struct JoinReport: Equatable, Sendable {
   public let rows: Int
   /// Nobody has admitted this device yet: it reads, and what it writes counts once somebody has.
   public let isProvisional: Bool
+  /// An owner has to compare words with this person before anything opens: join again with the same invite afterwards.
+  public let waitingFor: Waiting?
+  /// For a device that joins its own person: ten words that the other device shows, too, once it lets this one in.
+  public let words: [String]?
   public internal(set) var warnings: [Warning]
+
+  /// Whom a newcomer waits for.
+  public struct Waiting: Equatable, Sendable {
+    /// As the invite says.
+    public let inviter: String
+    /// Ten words that this device and the inviter's both show.
+    public let words: [String]
+  }
+
+  init(
+    household: String, zone: String?, database: String?, rows: Int, isProvisional: Bool, waitingFor: Waiting? = nil,
+    words: [String]? = nil, warnings: [Warning]
+  ) {
+    self.words = words
+    self.household = household
+    self.zone = zone
+    self.database = database
+    self.rows = rows
+    self.isProvisional = isProvisional
+    self.waitingFor = waitingFor
+    self.warnings = warnings
+  }
 }
 
 /// What sharing did.

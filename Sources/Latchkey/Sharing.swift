@@ -226,14 +226,22 @@ extension Home {
       let shared = try state(of: membership.id)
       guard shared.roster.keys(of: contents.device.id) != nil else { continue }
       let known = shared.roster.state
-      let missing = roster.devices.filter { known.device($0.id) == nil && !$0.isKit }
-      let additions = missing.compactMap { device in
-        device.chain.certificates.last.map { RosterOperation.addDevice($0, name: device.name, isKit: false) }
-      }.filter { shared.roster.refusal(of: $0, by: shared.log.origin) == nil }
-      if !additions.isEmpty {
-        try write(additions, into: membership)
-        _ = try await round(membership, access: try await openStore(of: membership))
+      try await dropOwn(
+        Set(roster.limited.filter(\.isRemoved).map(\.device)), from: membership, access: nil)
+      // Whoever vouches for another stands before it.
+      let missing = roster.devices.filter { known.device($0.id) == nil }.sorted {
+        $0.chain.certificates.count < $1.chain.certificates.count
       }
+      var hasAdded = false
+      for device in missing {
+        guard let certificate = device.chain.certificates.last else { continue }
+        let addition = RosterOperation.addDevice(certificate, name: device.name, isKit: device.isKit)
+        let now = try state(of: membership.id)
+        guard now.roster.refusal(of: addition, by: now.log.origin) == nil else { continue }
+        try write([addition], into: membership)
+        hasAdded = true
+      }
+      if hasAdded { _ = try await round(membership, access: try await openStore(of: membership)) }
       // A device that was not in when an epoch began has no seal in it: it needs a key of a later one to begin with.
       let current = try state(of: membership.id)
       if let key = current.ring.keys[current.epoch],

@@ -29,6 +29,10 @@ public struct Belief: Equatable, Sendable {
     public var limit: UInt64?
     /// What was accepted beyond the author's limit was published again by this device.
     public var isCarried = false
+    /// What this author says that it has accepted of others' logs and was not shown here when its head was read.
+    public var cited: [Origin: UInt64] = [:]
+    /// Since when some of it has not been shown, in milliseconds since 1970.
+    public var citedSince: Int64 = 0
 
     public init() {}
   }
@@ -64,6 +68,36 @@ public struct Belief: Equatable, Sendable {
     }
   }
 
+  /// Keeps what an author's newest head cites beyond what is accepted here.
+  ///
+  /// - Parameter now: milliseconds since 1970.
+  public func noting(
+    citations vector: [Origin: Mark], of author: Author, now: Int64, except: (Origin) -> Bool
+  ) -> Author {
+    var author = author
+    let wasOpen = author.cited.contains { isBehind($0.key, $0.value) }
+    author.cited = vector.filter { !except($0.key) && isBehind($0.key, $0.value.sequence) }.mapValues(\.sequence)
+    author.citedSince = author.cited.isEmpty ? 0 : wasOpen ? author.citedSince : now
+    return author
+  }
+
+  /// Citations that nothing has proven for longer than a day.
+  ///
+  /// - Parameter counts: whose word is taken for it; readers' is not.
+  public func withheld(now: Int64, counts: (DeviceID) -> Bool, except: (Origin) -> Bool) -> [Finding] {
+    authors.sorted { $0.key < $1.key }.flatMap { by, author -> [Finding] in
+      guard !author.cited.isEmpty, now - author.citedSince > Self.day, counts(by.device) else { return [] }
+      return author.cited.sorted { $0.key < $1.key }.filter { isBehind($0.key, $0.value) && !except($0.key) }.map {
+        .withheld(
+          origin: $0.key, accepted: authors[$0.key]?.mark?.sequence ?? 0, cited: $0.value, by: by.device)
+      }
+    }
+  }
+
+  private func isBehind(_ origin: Origin, _ sequence: UInt64) -> Bool {
+    authors[origin]?.mark?.sequence ?? 0 < sequence
+  }
+
   /// In milliseconds.
   public static let day: Int64 = 86_400_000
 
@@ -95,7 +129,7 @@ public struct Belief: Equatable, Sendable {
     w.array(2)
     w.array(authors.count)
     for (origin, author) in authors.sorted(by: { $0.key < $1.key }) {
-      w.array(9)
+      w.array(11)
       w.id(origin.device)
       w.id(origin.incarnation)
       w.array(author.places.count * 4)
@@ -111,6 +145,13 @@ public struct Belief: Equatable, Sendable {
       w.bool(author.isStopped)
       if let limit = author.limit { w.uint(limit) } else { w.null() }
       w.bool(author.isCarried)
+      w.array(author.cited.count * 3)
+      for (origin, sequence) in author.cited.sorted(by: { $0.key < $1.key }) {
+        w.id(origin.device)
+        w.id(origin.incarnation)
+        w.uint(sequence)
+      }
+      w.int(author.citedSince)
     }
     w.array(probes.count * 3)
     for (epoch, probe) in probes.sorted(by: { $0.key < $1.key }) {
@@ -126,7 +167,9 @@ public struct Belief: Equatable, Sendable {
     do {
       try r.array(exactly: 2)
       for _ in 0..<(try r.array()) {
-        try r.array(exactly: 9)
+        // Nine: kept before citations were.
+        let elements = try r.array()
+        guard elements == 11 || elements == 9 else { throw LogError.malformed("kept belief") }
         let origin = Origin(device: try r.id(), incarnation: try r.id())
         var author = Author()
         for _ in 0..<(try r.array() / 4) {
@@ -140,6 +183,13 @@ public struct Belief: Equatable, Sendable {
         author.isStopped = try r.bool()
         author.limit = try r.null() ? nil : try r.uint()
         author.isCarried = try r.bool()
+        if elements == 11 {
+          for _ in 0..<(try r.array() / 3) {
+            let cited = Origin(device: try r.id(), incarnation: try r.id())
+            author.cited[cited] = try r.uint()
+          }
+          author.citedSince = try r.int()
+        }
         authors[origin] = author
       }
       for _ in 0..<(try r.array() / 3) {

@@ -16,6 +16,9 @@ public enum Finding: Error, Hashable, Sendable {
   case rosterBehind(origin: Origin)
   /// A segment that a head names is not there; the log waits.
   case missing(object: ObjectName, origin: Origin)
+  /// A member's device says that it had accepted more of a log than the store has shown since, for longer than a grace time: withheld, late,
+  /// or a false citation. Whose log it is, is not to blame.
+  case withheld(origin: Origin, accepted: UInt64, cited: UInt64, by: DeviceID)
   /// A log under this device's own name that it did not write: keys were copied or stolen, or an old copy is in use.
   case notMine(origin: Origin)
   /// A reader's row entries: chained, not applied.

@@ -94,6 +94,8 @@ public struct LogReader: Sendable {
         throw Finding.unknownAuthor(device: body.origin.device, object: name)
       }
       guard isSigned(head.body, .head, head.signature, by: key) else { throw LogError.badSignature }
+      // Reserved (format §7): what such a log leaves out lies where this version does not look.
+      guard body.base == nil else { throw LogError.newer("a base") }
       return (body, head.tail)
     } catch { throw finding(error, name) }
   }

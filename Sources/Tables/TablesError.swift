@@ -31,6 +31,8 @@ public enum TablesError: Error, Equatable, Sendable {
   case rule(String)
   /// The household's tables cannot be made from their description: a file made by the app is needed.
   case needsTemplate([String])
+  /// Rows that no store has confirmed would be gone for good.
+  case wouldLose(rows: Int)
   /// The library that this process runs is too old.
   case oldLibrary(Int)
   /// Anything else that SQLite said.
@@ -76,6 +78,7 @@ extension TablesError: CustomStringConvertible {
     case .noTableCanSync: "no table can sync"
     case .rule(let why): why
     case .needsTemplate(let why): "a file made by the app is needed: \(why.joined(separator: "; "))"
+    case .wouldLose(let rows): "\(rows) rows are in this file only: nobody else has them"
     case .oldLibrary(let version): "the SQLite library is too old (\(version))"
     case .database(let why): why
     }

@@ -301,7 +301,7 @@ import Testing
     let hidden = try world.ok("invite --home ana --out i.txt").data
     #expect(Set(hidden.keys) == ["id", "file", "household", "role", "expires"])
     let join = try world.ok("join --home ben --name Ben --db ben.db --yes --invite-file i.txt").data
-    #expect(Set(join.keys) == ["household", "zone", "database", "rows", "provisional", "warnings"])
+    #expect(Set(join.keys) == ["household", "zone", "database", "rows", "provisional", "words", "warnings"])
     #expect(join["household"] as? String == "Smith")
     #expect(join["zone"] as? String == "Budget")
     #expect(join["rows"] as? Int == 4)

@@ -161,7 +161,7 @@ import Testing
     Case(.shared, "", "inbox burn ffffff --home ana", 64, "bad-value"),
     Case(.shared, met, "invite --to $(cat id) --home ana", 15, "card-unverified"),
     Case(.shared, met, "invite --to Eve --home ana", 64, "no-such-card"),
-    Case(.shared, met, "card pin $(cat id) --name Eve --words 'one two' --home ana", 14, "words-count"),
+    Case(.shared, met, "card pin $(cat id) --name Eve --words 'one two' --home ana", 14, "words-incomplete"),
     Case(
       .shared, "\(met); latchkey card publish --home ana | sed -n 's/^ *words *//p' > words",
       "card pin $(cat id) --name Eve --words \"$(cat words)\" --home ana", 14, "words-differ"),

@@ -46,6 +46,21 @@ struct Transcript {
     }
   }
 
+  /// A session in Markdown: what stands in blocks fenced as `console`.
+  init(markdown: String) {
+    var isInside = false
+    let lines = markdown.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
+      if line == "```console" {
+        isInside = true
+        return ""
+      }
+      if line == "```" { isInside = false }
+      // Prose between two sessions keeps their lines apart.
+      return isInside ? "  " + line : "."
+    }
+    self.init(lines.joined(separator: "\n"))
+  }
+
   /// Whether what was written is what was expected.
   static func matches(_ expected: [String], _ written: String) -> Bool {
     var lines = written.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

@@ -11,7 +11,10 @@ import Testing
   @Test("the sessions of the manual go as they are written", arguments: names)
   func session(name: String) throws {
     let file = TranscriptTests.folder.appendingPathComponent(name)
-    let transcript = Transcript(try String(contentsOf: file, encoding: .utf8))
+    try run(Transcript(try String(contentsOf: file, encoding: .utf8)), name)
+  }
+
+  private func run(_ transcript: Transcript, _ name: String) throws {
     #expect(!transcript.steps.isEmpty)
     let folder = try Folder()
     for step in transcript.steps {
@@ -29,8 +32,20 @@ import Testing
     }
   }
 
-  @Test("there are sessions to run")
-  func sessionsExist() { #expect(!TranscriptTests.names.isEmpty) }
+  private static let stories = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("../../docs/stories").standardizedFileURL
+
+  static let storyNames = ((try? FileManager.default.contentsOfDirectory(atPath: stories.path)) ?? [])
+    .filter { $0.hasSuffix(".md") }.sorted()
+
+  @Test("the stories of the documentation go as they are told", arguments: storyNames)
+  func story(name: String) throws {
+    let file = TranscriptTests.stories.appendingPathComponent(name)
+    try run(Transcript(markdown: try String(contentsOf: file, encoding: .utf8)), name)
+  }
+
+  @Test("there are sessions and stories to run")
+  func sessionsExist() { #expect(!TranscriptTests.names.isEmpty && !TranscriptTests.storyNames.isEmpty) }
 
   @Test(
     "a star in a session stands for anything, three dots for any lines",

@@ -94,7 +94,7 @@ struct FileKeyringTests {
     #expect(kept.contacts.pin(of: people[0].person) == nil)
     #expect(kept.contacts.pin(of: people[1].person)?.petname == "p0")
 
-    // Seven elements, as they were written before there were contacts: the last of eight is left out.
+    // Eight elements, as they were written before there were contacts: the last of nine is left out.
     let plain = try Scratch()
     let former = FileKeyring(home: plain.home)
     try former.create(contents("b"))
@@ -103,8 +103,8 @@ struct FileKeyringTests {
     try reader.array(exactly: 4)
     let (magic, version, protection) = (try reader.text(), try reader.uint(), try reader.uint())
     var body = try reader.byteString()
-    #expect(body.first == 0x88 && Array(body.suffix(4)) == [0x83, 0x80, 0x80, 0x80])
-    body = [0x87] + body.dropFirst().dropLast(4)
+    #expect(body.first == 0x89 && Array(body.suffix(4)) == [0x83, 0x80, 0x80, 0x80])
+    body = [0x88] + body.dropFirst().dropLast(4)
     var writer = CBORWriter()
     writer.array(4)
     writer.text(magic)

@@ -262,7 +262,7 @@ private struct Vectors {
       credential: Credential("id:key"), expiry: terms.expiry, role: .reader)
     let blob = InviteBlob(
       household: world.household, epoch: world.household, invite: terms.id,
-      seal: try #require(world.key.seal(to: terms.boxKey)), rosterHeads: world.roster.heads, householdName: "Smith",
+      seal: world.key.seal(to: terms.boxKey), rosterHeads: world.roster.heads, householdName: "Smith",
       inviterName: "Ana", role: .reader, expiry: terms.expiry, zones: [.init(id: .zero, name: "dogs")])
     let nonce = EnvelopeNonce(&world.random)
     let object = try Envelope.seal(blob.encoded, at: secret.keys.place, key: secret.keys.blobKey, nonce: nonce)
@@ -320,7 +320,7 @@ private struct Vectors {
     func blob(_ role: InviteRole) throws -> InviteBlob {
       InviteBlob(
         household: world.household, epoch: world.household, invite: terms.id,
-        seal: try #require(world.key.seal(to: terms.boxKey)), rosterHeads: world.roster.heads, householdName: "Smith",
+        seal: world.key.seal(to: terms.boxKey), rosterHeads: world.roster.heads, householdName: "Smith",
         inviterName: "Ana", role: role, expiry: terms.expiry, zones: [.init(id: .zero, name: "dogs")])
     }
     func message(_ role: InviteRole, to recipient: Actor, by keys: DeviceKeys) throws -> InboxMessage {

@@ -171,8 +171,8 @@ struct CardsTests {
     #expect(await invite(String(card.id.prefix(5))) == "usage no-such-card")
     let words = card.words
     #expect(await pin(eve.card.words.joined(separator: " ")) == "key words-differ")
-    #expect(await pin(words.dropLast().joined(separator: " ")) == "key words-count")
-    #expect(await pin((["qqqqq"] + words.dropFirst()).joined(separator: " ")) == "key words-unknown")
+    #expect(await pin(words.dropLast().joined(separator: " ")) == "key words-incomplete")
+    #expect(await pin((["qqqqq"] + words.dropFirst()).joined(separator: " ")) == "key word-unknown")
     let bens = ComparisonWords(card: try two.keys("ben").chain)
     let slip = eve.card.words.map { ([$0] + words.dropFirst()).joined(separator: " ") }
       .first { bens.compare($0) == .slip(positions: [1]) }

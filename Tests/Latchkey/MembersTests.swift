@@ -133,11 +133,13 @@ struct MembersTests {
     let dan = try await join("dan", "Dan", "d.db", invitedBy: ben, .reader, place)
     _ = try await ana.sync()
     let open = try await ana.invite(household: "Smith")
+    #expect(try await ana.invites().map(\.status).sorted() == ["open", "used", "used", "used"])
     #expect(
       Set(try await ana.removeMember("Ben", keeping: ["Dan"], isRehearsal: true)) == ["Ben", "Cy"])
     #expect(try await names(ana) == ["Ana", "Ben", "Cy", "Dan"])
     try await ana.removeMember("Ben", keeping: ["Dan"])
     #expect(try await names(ana) == ["Ana", "Dan"])
+    #expect(try await ana.invites().map(\.status).sorted() == ["revoked", "used", "used", "used"])
     _ = try await dan.sync()
     #expect(try await names(dan) == ["Ana", "Dan"])
     #expect(await code { () async throws(LatchkeyError) in _ = try await cy.sync(place.path("c.db")) } == "removed")
@@ -175,12 +177,17 @@ struct MembersTests {
   func leaving() async throws {
     let (place, ana, ben) = try await household()
     try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 1, 'before')")
-    // What waits goes out with it.
-    try await ben.leave()
-    _ = try await ana.sync()
+    // What waits goes out with it; the rows go from his file, and from nobody else's.
+    let report = try await ben.leave(database: place.path("b.db"))
+    #expect(report.files.map(\.removed) == [6] && report.files.first?.failure == nil)
+    #expect(try place.rows("b.db", "SELECT (SELECT count(*) FROM entries) + (SELECT count(*) FROM accounts)") == ["0"])
+    #expect(try place.rows("b.db", "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'lk_*'") == ["0"])
+    for _ in 0..<2 { _ = try await ana.sync() }
     #expect(try await names(ana) == ["Ana"])
     #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'before'") == ["before"])
-    #expect(await code { () async throws(LatchkeyError) in _ = try await ben.sync(place.path("b.db")) } == "removed")
+    #expect(try place.rows("a.db", "SELECT count(*) FROM entries") == ["4"])
+    #expect(try await ben.identity().households.isEmpty)
+    _ = try await ben.sync()
     #expect(await code { () async throws(LatchkeyError) in try await ana.leave() } == "not-allowed")
     // For good: with these keys nobody comes in again.
     let again = try await ana.invite(household: "Smith")
@@ -188,6 +195,75 @@ struct MembersTests {
       await code { () async throws(LatchkeyError) in
         _ = try await ben.join(link: again.link, options: JoinOptions(database: place.path("again.db"))) { _ in true }
       } == "removed")
+  }
+
+  @Test("whoever leaves and keeps the rows has them as its own, under new names, and goes on with them alone")
+  func keeping() async throws {
+    let (place, ana, ben) = try await household()
+    try await ben.initialize(name: "Ben", device: "phone", store: place.store)
+    let report = try await ben.leave(database: place.path("b.db"), keeping: true)
+    #expect(report.files.map(\.zone) == ["Budget"] && report.files.first?.removed == nil)
+    for _ in 0..<2 { _ = try await ana.sync() }
+    try place.run("b.db", "UPDATE entries SET note = 'mine'")
+    for _ in 0..<2 { for home in [ben, ana] { _ = try await home.sync() } }
+    #expect(try place.rows("a.db", "SELECT count(*) FROM entries WHERE note = 'mine'") == ["0"])
+    #expect(try await ben.status().first?.zone?.household == "Ben's own")
+    #expect(try await ben.status().first?.zone?.waiting == 0)
+  }
+
+  @Test("whoever was removed is asked what becomes of the rows, and answers once", arguments: ["keep", "drop"])
+  func frozen(choice: String) async throws {
+    let (place, ana, ben) = try await household()
+    try await ana.removeMember("Ben")
+    #expect(await code { () async throws(LatchkeyError) in _ = try await ben.sync() } == "removed")
+    let decision = try #require(try await ben.decisions().first)
+    #expect(decision.kind == "frozen" && decision.message.contains(place.path("b.db")))
+    try await ben.decide(decision.id, choice)
+    #expect(try await ben.decisions().isEmpty)
+    #expect(try place.rows("b.db", "SELECT count(*) FROM entries") == [choice == "keep" ? "3" : "0"])
+    #expect(try place.rows("b.db", "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'lk_*'") == ["0"])
+    _ = try await ben.sync()
+    _ = try await ana.sync()
+    #expect(try place.rows("a.db", "SELECT count(*) FROM entries") == ["3"])
+  }
+
+  @Test("rows that nobody else has are not dropped")
+  func unsent() async throws {
+    let (place, ana, ben) = try await household()
+    try await ana.removeMember("Ben")
+    try place.run("b.db", "INSERT INTO entries(account, cents, note) VALUES (1, 9, 'only here')")
+    #expect(await code { () async throws(LatchkeyError) in _ = try await ben.sync() } == "removed")
+    let decision = try #require(try await ben.decisions().first)
+    #expect(await code { () async throws(LatchkeyError) in try await ben.decide(decision.id, "drop") } == "rows-unsent")
+    #expect(try place.rows("b.db", "SELECT count(*) FROM entries WHERE note = 'only here'") == ["1"])
+    try await ben.decide(decision.id, "keep")
+    #expect(try place.rows("b.db", "SELECT count(*) FROM entries WHERE note = 'only here'") == ["1"])
+  }
+
+  @Test("owners who all leave at the same time stay, and are told")
+  func everybodyLeaves() async throws {
+    let (place, ana, ben) = try await household()
+    try await ana.setRole(.owner, of: "Ben")
+    for home in [ben, ana] { _ = try await home.sync() }
+    // Neither sees the other's leave before its own.
+    let before = place.objects()
+    try await ana.leave(keeping: true)
+    let written = place.objects().subtracting(before)
+    try place.withhold(written)
+    try await ben.leave()
+    try place.showAgain(written)
+    for home in [ana, ben, ana, ben] {
+      #expect(try await home.sync().warnings.map(\.code).contains("leave-lapsed") || home === ana)
+    }
+    #expect(try await names(ana) == ["Ana", "Ben"])
+    #expect(try await ana.status().first?.zone?.warnings.map(\.code) == ["leave-lapsed"])
+    try await ana.removeMember("Ben")
+    _ = try await ana.sync()
+    #expect(try await names(ana) == ["Ana"])
+    // Ben wanted to go, and is gone: his file is settled as he said.
+    _ = try await ben.sync()
+    #expect(try await ben.identity().households.isEmpty)
+    #expect(try place.rows("b.db", "SELECT count(*) FROM entries") == ["0"])
   }
 
   @Test("a withdrawn invite lets nobody in, and a link made before still does after others came and went")

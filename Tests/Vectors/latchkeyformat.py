@@ -384,7 +384,10 @@ class Kit:
     """A device on paper: what derives from 24 words."""
 
     def __init__(self, text, listed):
-        words = [w for w in re.split(r"[^a-z0-9]+", text.lower()) if w and not w.isdigit()]
+        numbered = dict(reversed(re.findall(r"(?<!\S)([0-9]+)\.\s+([a-z]+)", text.lower())))  # the page that is printed
+        words = [numbered.get(str(number)) for number in range(1, 25)]
+        if None in words:
+            words = [w for w in re.split(r"[^a-z0-9]+", text.lower()) if w and not w.isdigit()]
         need(len(words) == 24, f"a recovery phrase has 24 words, not {len(words)}")
         for number, word in enumerate(words, 1):
             need(word in listed, f"word {number} is none of docs/words.txt: {word}")

@@ -14,8 +14,9 @@ public struct InviteBlob: Hashable, Sendable {
   public let household: HouseholdID
   public let epoch: EpochID
   public let invite: InviteID
-  /// The epoch's key, sealed to the link's box key.
-  public let seal: KeySeal
+  /// The epoch's key, sealed to the link's box key; to the newcomer's own, in the blob that welcomes it after words were compared. Nil in
+  /// the blob of an invite that asks for words: it opens nothing.
+  public let seal: KeySeal?
   /// Ascending; the link's checkpoint is over these.
   public let rosterHeads: [EntryHash]
   public let householdName: String
@@ -26,7 +27,7 @@ public struct InviteBlob: Hashable, Sendable {
   public let zones: [Zone]
 
   public init(
-    household: HouseholdID, epoch: EpochID, invite: InviteID, seal: KeySeal, rosterHeads: [EntryHash],
+    household: HouseholdID, epoch: EpochID, invite: InviteID, seal: KeySeal?, rosterHeads: [EntryHash],
     householdName: String, inviterName: String, role: InviteRole, expiry: UInt64, zones: [Zone]
   ) {
     self.household = household
@@ -48,7 +49,7 @@ public struct InviteBlob: Hashable, Sendable {
     writer.id(household)
     writer.id(epoch)
     writer.id(invite)
-    writer.id(seal)
+    if let seal { writer.id(seal) } else { writer.null() }
     writer.hashes(rosterHeads)
     writer.text(householdName)
     writer.text(inviterName)
@@ -70,7 +71,7 @@ public struct InviteBlob: Hashable, Sendable {
       let household: HouseholdID = try reader.id()
       let epoch: EpochID = try reader.id()
       let invite: InviteID = try reader.id()
-      let seal: KeySeal = try reader.id()
+      let seal: KeySeal? = try reader.null() ? nil : try reader.id()
       let heads = try reader.hashes(max: Limits.rosterHeads)
       let householdName = try reader.name()
       let inviterName = try reader.name()
@@ -96,8 +97,8 @@ public struct InviteBlob: Hashable, Sendable {
   /// The epoch's keys, opened with the link. Nil if the seal is not the one that everybody else computes.
   public func open(with link: LinkKeys) -> EpochKeys? { open(with: link.boxKey) }
 
-  /// The same with the box key that the invite was opened for.
+  /// The same, with the newcomer's own key.
   public func open(with box: BoxKey) -> EpochKeys? {
-    seal.open(with: box).map { EpochKeys(household: household, epoch: epoch, key: $0) }
+    seal?.open(with: box).map { EpochKeys(household: household, epoch: epoch, key: $0) }
   }
 }

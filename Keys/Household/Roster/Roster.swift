@@ -321,6 +321,21 @@ public struct Roster: Sendable {
   /// What a device may do now; nil for one that is not in the household.
   public func role(of device: DeviceID) -> Role? { whole.role(of: device) }
 
+  /// The person of a device that is in, or was before it was removed.
+  public func person(ofAny device: DeviceID) -> PersonID? { whole.enrolments[device]?.first?.chain.person }
+
+  /// What a device and its person are called, or were when they were in.
+  public func names(ofAny device: DeviceID) -> (device: String, person: String)? {
+    guard let enrolment = whole.enrolments[device]?.first else { return nil }
+    let person = enrolment.chain.person
+    let named = (whole.devicesOf[person] ?? []).flatMap { whole.enrolments[$0] ?? [] }.filter { $0.personName != nil }
+      .min { RosterFacts.Source.precedes($0.source, $1.source) }
+    return (
+      whole.deviceProfiles[device]?.deviceName ?? enrolment.deviceName,
+      whole.personProfiles[person]?.personName ?? named?.personName ?? ""
+    )
+  }
+
   /// `H_32(; "checkpoint", heads)` (format §8).
   ///
   /// - Parameter heads: ascending.

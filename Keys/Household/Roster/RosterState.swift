@@ -47,8 +47,8 @@ public struct RosterState: Hashable, Sendable {
 
     /// - Parameter now: milliseconds since 1970, by the own clock.
     public func status(now: UInt64) -> Status {
-      if isRevoked { return .revoked }
       if admitted.count >= terms.uses { return .used }
+      if isRevoked { return .revoked }
       return now > terms.expiry ? .expired : .open
     }
   }

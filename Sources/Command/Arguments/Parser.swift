@@ -15,10 +15,12 @@ struct Parser: Sendable {
   /// - Parameter words: the command line without the program's name.
   /// - Throws: a ``CommandError`` with exit code 64.
   func parse(_ words: [String]) throws(CommandError) -> (Globals, Request) {
-    let tokens = tokens(of: words)
+    var tokens = tokens(of: words, preferring: [])
     let plain = tokens.compactMap { if case .plain(let word) = $0 { word } else { nil } }
     let path = try path(plain)
     let here = Place(path: path)
+    // An option may take a value with one verb and none with another: the verb's own say which.
+    tokens = self.tokens(of: words, preferring: here.options)
     if tokens.contains(where: { $0.is(Globals.help) }) {
       return (Globals(try assigned(tokens, at: here, lenient: true)), .help(path: path))
     }
@@ -60,15 +62,14 @@ struct Parser: Sendable {
     }
   }
 
-  /// Options of every verb: an option takes a value with every verb that has it, or with none, so words can be told
-  /// apart before the verb is known.
+  /// Options of every verb, so that words can be told apart before the verb is known.
   private var knownOptions: [Option] {
     func options(_ verb: Verb) -> [Option] { verb.options + verb.actions.flatMap(options) }
     return Globals.options + verbs.flatMap(options)
   }
 
-  private func tokens(of words: [String]) -> [Token] {
-    let known = knownOptions
+  private func tokens(of words: [String], preferring own: [Option]) -> [Token] {
+    let known = own + knownOptions
     var tokens: [Token] = []
     var rest = words[...]
     while let word = rest.popFirst() {

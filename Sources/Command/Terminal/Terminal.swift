@@ -58,6 +58,15 @@ struct Terminal: Sendable {
     guard answer == name else { throw Terminal.cancelled }
   }
 
+  /// Asks for something that a person knows and that is no secret. `--yes` does not answer it.
+  ///
+  /// - Throws: exit code 15 if nobody can be asked, 4 if nothing is answered.
+  func answer(_ summary: [Line], _ question: String, next: [String]) throws(CommandError) -> String {
+    let answer = try ask(summary, question, next: next)
+    guard !answer.isEmpty else { throw Terminal.cancelled }
+    return answer
+  }
+
   /// Asks for words that another person reads out. Neither `--yes` nor anything else answers it.
   ///
   /// - Returns: nil if nothing was typed, or nobody can be asked.
@@ -136,6 +145,18 @@ struct Terminal: Sendable {
       throw CommandError(.keyRefused, "secret-missing", "\(what.capitalizedFirst) is missing.", next: next)
     }
     return text
+  }
+
+  /// The same for a secret of several lines, which ends with an empty line where it is typed.
+  func readSecretText(_ what: String, file: String?, next: [String]) throws(CommandError) -> String {
+    if let file { return String(decoding: try SmallFile.read(file, isSecret: true), as: UTF8.self) }
+    guard Descriptor.input.isTerminal else {
+      guard let text = Descriptor.input.readAll(limit: 1 << 16), !text.isEmpty else {
+        throw CommandError(.keyRefused, "secret-missing", "\(what.capitalizedFirst) are missing.", next: next)
+      }
+      return String(decoding: text, as: UTF8.self)
+    }
+    return try readSecret(what, file: nil, next: next)
   }
 
   /// The passphrase that opens a sealed keyring: from the file that `LATCHKEY_PASSPHRASE_FILE` names, else typed without being

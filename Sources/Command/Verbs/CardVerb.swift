@@ -5,8 +5,6 @@ extension Verbs {
     "NAME", .text, "public-name", "put this name on the card: everybody who sees the store can read it")
   private static let cardID = Argument("ID", .text, "the card's id, or the first six characters of it or more")
   private static let petname = Option.taking("NAME", .text, "name", "what you call the person")
-  private static let words = Option.taking(
-    "WORDS", .text, "words", "the ten words that the person read to you from their own device")
 
   static let card = Verb(
     name: "card",
@@ -95,7 +93,10 @@ extension Verbs {
       "Keys that were pinned are never replaced because a store shows others: only words that you compare do that.",
     ],
     arguments: [cardID],
-    options: [petname.required, words, .store.saying("only this store")],
+    options: [
+      petname.required, .words.saying("the ten words that the person read to you from their own device"),
+      .store.saying("only this store"),
+    ],
     exits: [.notAttached, .storeUnavailable, .databaseBusy, .keyRefused, .newerFormat],
     data: [
       Term("card", "{id, display_name, petname, verified, standing, published, store}, as in \"latchkey card list\"")
@@ -106,7 +107,7 @@ extension Verbs {
       let id = try arguments.required(cardID)
       let name = try arguments.required(petname)
       let typed =
-        arguments[words]
+        arguments[.words]
         ?? context.terminal.words(
           [
             Line(.detail, "Ask \(name) for the ten words that \"latchkey card publish\" shows there."),

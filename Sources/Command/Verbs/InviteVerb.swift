@@ -9,6 +9,9 @@ extension Verbs {
     "CARD", .text, "to", "send it to this person's card instead of making a link: your name for them, or an id")
   private static let qr = Option.flag("qr", "also show the link as a QR code, for a camera")
 
+  private static let confirm = Option.flag(
+    "confirm", "the link opens nothing until you have compared ten words with whoever uses it")
+
   static let invite = Verb(
     name: "invite",
     summary: "make an invite: a link with which one person can join the household",
@@ -17,9 +20,10 @@ extension Verbs {
         + "offline. With --out it is written to a file and not shown.",
       "With --to no link is made: the invite is sealed to the keys on the person's card and left in the store, where \"latchkey "
         + "inbox\" finds it. Words must have been compared (\"latchkey card pin\"), or a household be shared with the person already.",
+      "With --confirm whoever has the link waits until an owner has compared ten words with them: latchkey requests.",
       "--qr needs the library libqrencode.",
     ],
-    options: [.household, role, expires, to, .out, qr],
+    options: [.household, role, expires, confirm, to, .out, qr],
     exits: [
       .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded, .damageFound,
       .newerFormat,
@@ -44,9 +48,10 @@ extension Verbs {
         }
       let milliseconds = arguments[expires].flatMap(Span.init).map { $0.seconds * 1000 } ?? 86_400_000
       if let recipient = arguments[to] {
-        guard arguments[.out] == nil, !arguments.has(qr) else {
+        guard arguments[.out] == nil, !arguments.has(qr), !arguments.has(confirm) else {
           throw .usage(
-            "unexpected-option", "--to makes no link: there is nothing for --out or --qr.",
+            "unexpected-option",
+            "--to makes no link, and the words were compared already: there is nothing for --out, --qr or --confirm.",
             next: ["latchkey invite --to \(recipient.quotedForShell)"])
         }
         let sent = try await context.performing { () async throws(LatchkeyError) in
@@ -59,7 +64,8 @@ extension Verbs {
         out: arguments[.out], qr: try arguments.has(qr) ? QREncoder() : nil, joining: "latchkey join --db FILE", context
       ) {
         () async throws(LatchkeyError) in
-        try await context.library.invite(household: arguments[.household], role: role, expiresIn: milliseconds)
+        try await context.library.invite(
+          household: arguments[.household], role: role, expiresIn: milliseconds, confirm: arguments.has(confirm))
       }
     })
 

@@ -19,11 +19,14 @@ extension Verbs {
         + "the person who made it, and needs no --db.",
       "Before the store that the invite names is used for the first time, you are asked; --yes agrees, and so does --store, "
         + "which says where the store is reached from here.",
+      "An invite that was made with --confirm shows ten words here and ends with 15: read them to the inviter, and run the same command "
+        + "again once you were let in.",
     ],
     options: [
       db, inviteFile, .zone.saying("which zone of the household, if it has several"),
       .name.saying("your name, if this device has no identity yet"), .device, personalStore,
       .store.saying("where the household's store is reached from here"), .template,
+      .words.saying("the ten words that the inviter's screen shows, where words are compared"),
     ],
     exits: [
       .unusableDatabase, .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
@@ -36,6 +39,10 @@ extension Verbs {
         "provisional",
         "whether nobody has admitted this device yet: it reads, and what it writes counts for the others once one of their "
           + "devices has synchronised"),
+      Term(
+        "words",
+        "ten words that the other screen shows, too, where they are to be compared: an invite with --confirm, a device of your own; else null"
+      ),
       Term("warnings", "[{code, message}]"),
     ],
     examples: [
@@ -49,7 +56,8 @@ extension Verbs {
         next: ["latchkey join --invite-file FILE", "latchkey join < FILE"])
       let options = JoinOptions(
         database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
-        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template])
+        personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template],
+        words: arguments[.words])
       let report = try await joining(context) { agree async throws(LatchkeyError) in
         try await context.library.join(link: link, options: options, agree: agree)
       }
@@ -98,6 +106,7 @@ extension Verbs {
   ///
   /// - Parameter path: the database as it was given.
   static func joined(_ report: JoinReport, path: String?) -> Outcome {
+    if let waiting = report.waitingFor { return answer(report, waiting) }
     let place = report.zone.flatMap { zone in path.map { (zone, $0) } }
     var message = "Joined the household \(report.household)"
     if let (zone, database) = place {
@@ -107,9 +116,12 @@ extension Verbs {
       message + ".", .lines([Line(.done, message + ".")]),
       data: [
         "household": .text(report.household), "zone": .text(report.zone), "database": .text(report.database),
-        "rows": .count(report.rows), "provisional": .bool(report.isProvisional), "warnings": .warnings(report.warnings),
+        "rows": .count(report.rows), "provisional": .bool(report.isProvisional), "words": words(report.words),
+        "warnings": .warnings(report.warnings),
       ])
-    outcome.notes = Line.warnings(report.warnings)
+    outcome.notes =
+      (report.words.map { [Line(.none, "The other device shows, too: \($0.joined(separator: " "))")] } ?? [])
+      + Line.warnings(report.warnings)
     if report.isProvisional, !report.warnings.contains(where: { $0.code == "provisional" }) {
       outcome.notes.append(
         Line(
@@ -120,4 +132,26 @@ extension Verbs {
     outcome.next = place.map { ["latchkey sync \($0.1.quotedForShell)"] } ?? ["latchkey attach NEW-FILE --zone ZONE"]
     return outcome
   }
+
+  /// Somebody has to compare words first.
+  private static func answer(_ report: JoinReport, _ waiting: JoinReport.Waiting) -> Outcome {
+    let message =
+      "\(waiting.inviter) has to compare ten words with you before you are in the household \(report.household)."
+    var outcome = Outcome(
+      message, .lines([Line(.none, waiting.words.joined(separator: " "))]),
+      data: [
+        "household": .text(report.household), "zone": .null, "database": .null, "rows": .count(0),
+        "provisional": .bool(true), "words": words(waiting.words), "warnings": [],
+      ])
+    outcome.exit = .decisionNeeded
+    outcome.code = "words-waiting"
+    outcome.notes = [
+      Line(.warning, message),
+      Line(.detail, "Read them the words above, over a channel where you know each other's voice."),
+    ]
+    outcome.next = ["run the same command again once you were let in"]
+    return outcome
+  }
+
+  private static func words(_ words: [String]?) -> JSON { words.map { .array($0.map(JSON.text)) } ?? .null }
 }

@@ -58,7 +58,7 @@ extension Verbs {
           let message = "The household goes on in epoch \(epoch)."
           return Outcome(message, .lines([Line(.done, message)]), data: ["epoch": .text(epoch)])
         }),
-      passphrase,
+      verifyKeys, recoveryKit, recover, passphrase,
     ]))
 
   private static let action = Argument("ACTION", .choice(["set", "remove"]), "set (also changes it), or remove")

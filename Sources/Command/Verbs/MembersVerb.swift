@@ -19,9 +19,20 @@ extension Verbs {
           let report = try await context.performing { () async throws(LatchkeyError) in
             try await context.library.members(household: arguments[.household])
           }
-          return Outcome(
+          var outcome = Outcome(
             "\(report.household) has \(counted(report.members.count, "member")).", .lines(lines(report)),
             data: ["household": .text(report.household), "members": .array(report.members.map(json))])
+          let owners = report.members.filter { $0.role == "owner" }
+          if report.members.count > 1, owners.count == 1, let owner = owners.first {
+            outcome.notes = [
+              Line(
+                .detail,
+                "\(owner.you ? "You are" : "\(owner.name) is") the only owner: a second one can invite and remove, too."
+              )
+            ]
+            if owner.you { outcome.next = ["latchkey members role NAME owner"] }
+          }
+          return outcome
         }),
       Verb(
         name: "role",

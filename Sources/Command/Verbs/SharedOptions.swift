@@ -1,4 +1,4 @@
-// Options and arguments that several verbs understand. An option of one name is the same kind of option everywhere.
+// Options and arguments that several verbs understand.
 
 extension Option {
   static let name = Option.taking("NAME", .text, "name", "your name, as others in the household see it")
@@ -8,6 +8,7 @@ extension Option {
   static let zone = Option.taking("NAME", .text, "zone", "the zone's name (default: the file's name)")
   static let template = Option.taking(
     "FILE", .file, "template", "an empty database of the app, copied for the new file")
+  static let words = Option.taking("WORDS", .text, "words", "the ten words of the other screen, instead of typing them")
   static let out = Option.taking("FILE", .file, "out", "write it to this new file, which only you can read")
 }
 

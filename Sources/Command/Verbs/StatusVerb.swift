@@ -18,18 +18,27 @@ extension Verbs {
         "[{path, zones: [{name, household, mode, epoch, last_acknowledged, last_heard: {device: time}, waiting, parked, "
           + "warnings: [{code, message}], parked_rows: [{table, record, reason}]}]}], mode: personal, owner or participant; a file that cannot be read has no "
           + "zones, but error: {code, message, next}; parked_rows lists the first hundred"),
-      Term("decisions", "[]: what waits for a person to decide"),
+      Term(
+        "decisions",
+        "[{id, kind, household, message, choices: [text], commands: [text]}]: what waits for a person to decide; kind: credential or frozen"
+      ),
     ],
     body: .runs { arguments, context throws(CommandError) in
       let databases = try await context.performing { () async throws(LatchkeyError) in
         try await context.library.status(arguments[.database])
       }
+      let decisions = try await context.performing { () async throws(LatchkeyError) in
+        try await context.library.decisions()
+      }
       let broken = databases.filter { $0.error != nil }
       var outcome = Outcome(
         databases.isEmpty ? "No database is attached." : "\(counted(databases.count, "database")) attached.",
-        .lines(databases.isEmpty ? ["No database is attached."] : databases.flatMap(lines)),
-        data: ["databases": .array(databases.map(json)), "decisions": []])
+        .lines(
+          (databases.isEmpty ? ["No database is attached."] : databases.flatMap(lines))
+            + decisions.map { Line(.warning, $0.message) }),
+        data: ["databases": .array(databases.map(json)), "decisions": .array(decisions.map(json))])
       if databases.isEmpty { outcome.next = ["latchkey attach DB"] }
+      outcome.next += decisions.flatMap(\.commands)
       if !broken.isEmpty {
         outcome.exit = .setAside
         outcome.code = "unreadable"
@@ -52,6 +61,14 @@ extension Verbs {
     lines += Columns(shown.map { [$0.table, $0.record.description, $0.reason] }).lines.map { Line(.detail, "  " + $0) }
     if zone.parked > shown.count { lines.append(Line(.detail, "  and \(zone.parked - shown.count) more")) }
     return lines + Line.warnings(zone.warnings)
+  }
+
+  private static func json(_ decision: Decision) -> JSON {
+    [
+      "id": .text(decision.id), "kind": .text(decision.kind), "household": .text(decision.household),
+      "message": .text(decision.message), "choices": .array(decision.choices.map(JSON.text)),
+      "commands": .array(decision.commands.map(JSON.text)),
+    ]
   }
 
   private static func json(_ database: DatabaseStatus) -> JSON {

@@ -40,6 +40,14 @@ package struct DatabasePerformer {
   package enum Key {
     package static func belief(_ zone: ZoneID) -> String { "belief/\(zone)" }
     package static func log(_ zone: ZoneID) -> String { "log/\(zone)" }
+    /// When the store last confirmed rows of this file.
+    package static let acknowledged = "acknowledged"
+
+    static func time(_ milliseconds: Int64) -> [UInt8] {
+      var writer = CBORWriter()
+      writer.int(milliseconds)
+      return writer.bytes
+    }
   }
 
   /// - Throws: ``TablesError``, `LogError`, `EnvelopeError`; nothing is changed then.
@@ -81,6 +89,7 @@ package struct DatabasePerformer {
             try replica.setValue(Key.log(zone), log.encoded())
           }
           try replica.acknowledge(item.id)
+          if rows > 0 { try replica.setValue(Key.acknowledged, Key.time(now)) }
           return rows
         })
     case .renew:

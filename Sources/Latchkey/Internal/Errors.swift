@@ -45,6 +45,10 @@ extension LatchkeyError {
     let message = Self.sentence(error.description)
     switch error {
     case .missingFile: self.init(.database, "missing-file", message, next: ["check the path"])
+    case .wouldLose:
+      self.init(
+        .decision, "rows-unsent", "\(message) (\(path)). Nothing was changed.",
+        next: ["keep them: --keep, or latchkey decide ID keep", "latchkey sync \(path)"])
     case .fileExists: self.init(.usage, "file-exists", message, next: ["choose a path where nothing is"])
     case .notADatabase:
       self.init(

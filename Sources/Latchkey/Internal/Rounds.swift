@@ -23,7 +23,10 @@ extension Home {
         // A claim that lies in an epoch which has ended meanwhile may not be seen.
         try claimAgain(membership)
         let report = try await attemptRound(membership, access: access, replica: replica)
-        if !report.isProvisional { try forgetLink(membership) }
+        if !report.isProvisional {
+          try forgetLink(membership)
+          if try bringKit(membership) { _ = try await attemptRound(membership, access: access, replica: nil) }
+        }
         return report
       } catch is Overtaken { continue }
     }
@@ -72,6 +75,30 @@ extension Home {
         event = .database(reply)
       case .finish(let report):
         return report
+      }
+    }
+  }
+
+  /// Runs a round of the roster for a device whose state is kept nowhere: a stranger who looks, or a recovery kit.
+  ///
+  /// - Parameter writes: whether it may; a stranger has nothing to write.
+  func passingRound(
+    _ state: HouseholdState, as device: DeviceKeys, access: StoreAccess, writes: Bool
+  ) async throws -> HouseholdState {
+    var engine = SyncRound(state: state, zone: nil, device: device, now: world.now(), random: world.random())
+    var event = Event.start
+    while true {
+      try Task.checkCancellation()
+      switch try engine.step(event) {
+      case .get(let names): event = .got(try await access.get(names))
+      case .list(let prefix): event = .listed(try await access.list(prefix))
+      case .put(let name, let bytes) where writes: event = try await put(name, bytes, access)
+      case .delete(let names) where writes:
+        for name in names { try await access.store.delete(name) }
+        event = .deleted
+      case .keep: event = .kept
+      case .finish: return engine.household
+      case .put, .send, .delete, .database: throw EngineError.outOfOrder("a stranger writes nothing")
       }
     }
   }

@@ -41,11 +41,18 @@ extension Warning {
       self.init(
         code: "missing",
         message: "Object \(object) of device \(origin.device.short)'s log is not in the store: that log waits.")
+    case .withheld(let origin, let accepted, let cited, let by):
+      self.init(
+        code: "withheld",
+        message:
+          "Device \(by.short) says that device \(origin.device.short) has written up to entry \(cited); for more than a day the store has shown "
+          + "entries up to \(accepted) only: \(accepted + 1)–\(cited) are withheld, late, or never were. Unproven, says \(by.short)."
+      )
     case .notMine(let origin):
       self.init(
         code: "not-mine",
         message:
-          "The store holds a log under this device's name (\(origin.device.short)) that it did not write: keys were copied or stolen, or an old copy is in use."
+          "The store holds entries under this device's name (\(origin.device.short)) that this copy did not write. If a file or latchkey's folder was restored from a backup or copied, that is why, and it goes on as a new log. If not, somebody has copied the keys: revoke this device on another one."
       )
     case .unreadable(let origin, let sequence, let reason, let isNewer):
       self.init(
@@ -57,6 +64,19 @@ extension Warning {
       self.init(
         code: "reader-wrote", message: "Device \(origin.device.short) is a reader's; what it wrote does not count.")
     }
+  }
+
+  init(_ request: ClaimRequest) {
+    let id = String(request.claim.device.id.description.prefix(8))
+    let why =
+      switch request.reason {
+      case .words:
+        "compare the ten words first: latchkey requests list, then latchkey requests approve \(id)"
+      case .rivals:
+        "more than one device used that invite, so one of them is not who was meant: compare the words of the right one (latchkey requests list), or withdraw the invite and make a new one"
+      case .rights: "it takes an owner to decide"
+      }
+    self.init(code: "claim-waits", message: "\(request.who) wants to join: \(why).")
   }
 
   init(_ alarm: RosterState.Alarm) {
@@ -74,6 +94,17 @@ extension Warning {
           "Device \(origin.device.short) has signed two different roster entries at position \(sequence): keys were copied."
       )
     }
+  }
+}
+
+extension Warning {
+  init(_ flawed: RosterState.Flawed) {
+    self.init(
+      code: "epoch-flawed",
+      message:
+        "Device \(flawed.author.short) has begun an epoch \(flawed.epoch.short) whose keys are not the same for everybody: it counts for "
+        + "nothing, and nothing is written there. Whoever did that may have wanted to split the household."
+    )
   }
 }
 
@@ -124,15 +155,15 @@ extension SyncReport {
       if !seen.contains(warning) { seen.append(warning) }
     }
     for finding in round.findings { warn(Warning(finding)) }
-    for name in round.admitted { warn(Warning(code: "admitted", message: "\(name) was admitted.")) }
-    for name in round.openClaims {
+    for admission in round.admitted {
       warn(
         Warning(
-          code: "claim-waits",
-          message:
-            "\(name) wants to join, and more than one device used that invite, or it takes an owner: revoke it and invite anew."
-        ))
+          code: "admitted",
+          message: admission.isOwnDevice
+            ? "\(admission.who) is a device of yours now. Its screen shows: \(admission.words). If it does not, somebody else used the link: latchkey device revoke."
+            : "\(admission.who) was admitted."))
     }
+    for request in round.requests { warn(Warning(request)) }
     if !round.isRemoved {
       for hold in round.holds {
         if let warning = hold.warning, !round.isProvisional { warn(warning) }
@@ -146,6 +177,8 @@ extension SyncReport {
           ))
       }
     }
+    for alarm in round.alarms { warn(Warning(alarm)) }
+    for flawed in round.flawed { warn(Warning(flawed)) }
     for claim in round.refusedClaims { warn(Warning(code: "claim-refused", message: "\(claim).")) }
     if round.isProvisional {
       warn(

@@ -1,0 +1,32 @@
+import Latchkey
+
+extension Verbs {
+  static let decide = Verb(
+    name: "decide",
+    summary: "answer what \"latchkey status\" says is waiting for you",
+    arguments: [decisionID, choice],
+    exits: [
+      .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded,
+    ],
+    data: [Term("id", "of the decision"), Term("choice", "as given")],
+    examples: ["latchkey decide credential-3f2a9c1b done"],
+    body: .runs { arguments, context throws(CommandError) in
+      let id = try arguments.required(decisionID)
+      let choice = try arguments.required(choice)
+      if !context.globals.dryRun {
+        try await context.performing { () async throws(LatchkeyError) in try await context.library.decide(id, choice) }
+      }
+      let message = context.globals.dryRun ? "\(id) would be answered: \(choice)." : "\(id) is answered: \(choice)."
+      return Outcome(
+        message, .lines([Line(context.globals.dryRun ? .none : .done, message)]),
+        data: ["id": .text(id), "choice": .text(choice)])
+    })
+
+  private static let decisionID = Argument("ID", .text, "the decision, as \"latchkey status\" shows it")
+  private static let choice = Argument("CHOICE", .text, "one of its choices")
+}
+
+extension Decision {
+  /// What settles it, a command a choice.
+  var commands: [String] { choices.map { "latchkey decide \(id) \($0)" } }
+}

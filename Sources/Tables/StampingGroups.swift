@@ -1,0 +1,109 @@
+internal import LatchkeyEncoding
+internal import LatchkeyRecords
+internal import LatchkeySQLite
+
+/// Giving out what changed, as push groups.
+extension StampPass {
+  mutating func emitGroups(_ emit: (PendingGroup) throws -> UInt64) throws {
+    changes.sort { ($0.milliseconds, $0.row.table.rank, $0.order) < ($1.milliseconds, $1.row.table.rank, $1.order) }
+    var notes = try replica.pendingNotes()
+    var start = 0
+    while start < changes.count {
+      var end = start + 1
+      while end < changes.count, end - start < Replica.maximumGroupRows,
+        changes[end].milliseconds - changes[end - 1].milliseconds <= Replica.clusterGap
+      { end += 1 }
+      try emitGroup(changes[start..<end], notes, emit)
+      notes = []
+      start = end
+    }
+    if !notes.isEmpty { try emitGroup([], notes, emit) }
+    if report.groups > 0 { try replica.saveClock() }
+  }
+
+  mutating func emitGroup(
+    _ changes: ArraySlice<Change>, _ notes: [PendingNote], _ emit: (PendingGroup) throws -> UInt64
+  ) throws {
+    let origin = replica.zoneBinding.origin
+    let hlc = replica.clock.tick(editedAt: changes.last?.milliseconds ?? now)
+    var builder = PayloadBuilder(origin: origin, hlc: hlc)
+    for note in notes {
+      builder.add(
+        note: Note(kind: note.kind, key: note.key, value: note.value, stamp: Stamp(hlc: hlc, origin: origin, tie: 0)))
+    }
+    for change in changes {
+      builder.add(
+        table: change.row.table.wire, record: change.row.name, registers(change), compress: change.row.table.compress)
+    }
+    let parts = builder.finish()
+    let tie = try emit(PendingGroup(hlc: hlc, parts: parts))
+    let own = Stamp(hlc: hlc, origin: origin, tie: tie)
+    for note in notes { try replica.keep(own: note, stamp: own) }
+    for change in changes { try save(change, own) }
+    report.groups += 1
+    report.rows += changes.count
+  }
+
+  func registers(_ change: Change) -> [(Register, RegisterValue, StampReference)] {
+    switch change.kind {
+    case .delete: return [(.tombstone, .life(nil), .own)]
+    case .insert, .update:
+      var out: [(Register, RegisterValue, StampReference)] = change.kind == .insert ? [(.born, .life(nil), .own)] : []
+      let born = change.row.born?.hlc ?? .zero
+      for cell in change.cells {
+        out.append(
+          (
+            .cell(change.row.table.columns[cell.index].wire), .cell(cell.value),
+            cell.isFilledIn ? .filledIn(born) : .own
+          ))
+      }
+      return out
+    }
+  }
+
+  mutating func save(_ change: Change, _ own: Stamp) throws {
+    let row = change.row
+    let born = row.born?.hlc ?? .zero
+    let entries = registers(change).map { register, value, reference in
+      let stamp: Stamp =
+        if case .filledIn = reference { Stamp(hlc: born, isFilledIn: true, origin: own.origin, tie: own.tie) } else {
+          own
+        }
+      return RegisterEntry(register, stamp, value)
+    }
+    row.state = row.state.merging(RecordState(entries))
+    row.isStamped = true
+    switch change.kind {
+    case .delete:
+      row.kept = [:]
+      row.shown = [:]
+      row.targets = [:]
+      try replica.unpark(row)
+    case .insert:
+      try replica.unpark(row)
+      waitersOf.append(row.name)
+    case .update: try replica.stopWaiting(row)
+    }
+    try replica.save(row)
+  }
+
+  mutating func clearLogs() throws {
+    for (table, end) in logEnds.sorted(by: { $0.key < $1.key }) {
+      #if LATCHKEY_MUTATIONS
+        if Mutation.isOn(.clearQueue) {
+          try connection.run("DELETE FROM main.lk_log\(table)")
+          continue
+        }
+      #endif
+      try connection.run("DELETE FROM main.lk_log\(table) WHERE id <= ?", [.integer(end)])
+    }
+    for (sql, values) in held { try connection.run(sql, values) }
+  }
+}
+
+/// A note that this file has to say.
+struct PendingNote: Equatable {
+  let kind: UInt64
+  let key: String
+  let value: [UInt8]
+}
