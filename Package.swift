@@ -66,7 +66,8 @@ let package = Package(
       "Latchkey", "Sources/Latchkey",
       [
         "LatchkeyEncoding", "LatchkeyRecords", "LatchkeyKeys", "LatchkeyLog", "LatchkeyEngine",
-        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage", "LatchkeyConformance",
+        "LatchkeyKeyring", "LatchkeySQLite", "LatchkeyTables", "LatchkeyStorage", "LatchkeyMirror",
+        "LatchkeyConformance",
       ]),
     .executableTarget(
       name: "LatchkeyCommand",
@@ -143,7 +144,7 @@ let package = Package(
       "CommandTests", "Tests/Command",
       [
         "LatchkeyCommand", "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyRecords",
-        "LatchkeySQLite", "LatchkeyTables",
+        "LatchkeySQLite", "LatchkeyTables", "LatchkeyScriptedServer",
       ], data: ["Transcripts"]),
   ],
   swiftLanguageModes: [.v6]

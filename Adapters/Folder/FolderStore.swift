@@ -74,6 +74,24 @@ public struct FolderStore: ObjectStore {
   public func probe() async throws(StorageError) -> Capabilities {
     try await lanes.run(.probe, nil) { () throws(StorageError) in try folder.probe() }
   }
+
+  /// Whether the kernel can be asked for hints here.
+  static var hasHints: Bool {
+    #if os(Linux)
+      true
+    #else
+      false
+    #endif
+  }
+
+  /// What the kernel says of this folder; nothing of what other machines write to a share.
+  public func changes() -> AsyncStream<Void>? {
+    #if os(Linux)
+      FolderChanges.stream(folder.root)
+    #else
+      nil
+    #endif
+  }
 }
 
 extension Folder {

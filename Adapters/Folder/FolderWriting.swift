@@ -249,6 +249,7 @@ extension Folder {
     }
     try syncDirectory(root, failure, effect: .notApplied)
     return Capabilities(
-      conditionalCreate: create, publish: .atomic, listing: .strong, maximumConcurrency: FolderStore.concurrency)
+      conditionalCreate: create, publish: .atomic, listing: .strong, maximumConcurrency: FolderStore.concurrency,
+      hints: FolderStore.hasHints)
   }
 }

@@ -71,7 +71,8 @@ public struct MirrorStore: ObjectStore {
     return mirror
   }
 
-  private init(first: any ObjectStore, second: any ObjectStore) {
+  /// Two stores whose markers somebody has looked at already, and found the same.
+  public init(first: any ObjectStore, second: any ObjectStore) {
     self.first = first
     self.second = second
   }

@@ -13,7 +13,8 @@ public struct S3Configuration: Sendable {
   /// `https://HOST/BUCKET/KEY` rather than `https://BUCKET.HOST/KEY`.
   public var usesPathStyle: Bool
   /// Whether a body's hash is part of its signature. Without, TLS alone protects it on its way (the objects are sealed
-  /// in any case); some services demand it (Hetzner).
+  /// in any case), or nothing where it does not leave this machine; some services demand it (Hetzner). The hash is what
+  /// takes longest of a large upload.
   public var signsPayload = true
   /// Certificates, proxy, time-outs.
   public var http: HTTPConfiguration
@@ -79,7 +80,7 @@ public struct S3Configuration: Sendable {
           + "write endpoint=https://…, or add insecure=1 if that line is one's own")
     }
     signsPayload = try Self.flag("sign-payload", locator) ?? true
-    guard signsPayload || endpoint.isSecure else {
+    guard signsPayload || endpoint.isSecure || endpoint.isLoopback else {
       throw Self.wrong(
         "sign-payload=0 needs an endpoint with https: without either, a body could be changed on its way")
     }

@@ -14,6 +14,26 @@ public struct S3Credentials: Equatable, Sendable {
   }
 }
 
+extension S3Credentials {
+  /// What a credential may hold: our names, and those of the shared credentials file.
+  static let names = [
+    "access-key", "secret-key", "session-token", "aws_access_key_id", "aws_secret_access_key", "aws_session_token",
+  ]
+
+  /// - Throws: ``StorageError`` `.unauthorized` that names what is missing.
+  init(_ credential: StoreCredential) throws(StorageError) {
+    guard let accessKey = credential["access-key"] ?? credential["aws_access_key_id"],
+      let secretKey = credential["secret-key"] ?? credential["aws_secret_access_key"]
+    else {
+      throw StorageError(
+        .unauthorized, .open, detail: "the credential needs lines \"access-key = …\" and \"secret-key = …\"")
+    }
+    self.init(
+      accessKey: accessKey, secretKey: secretKey,
+      sessionToken: credential["session-token"] ?? credential["aws_session_token"])
+  }
+}
+
 extension S3Credentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   public var description: String { "(credentials)" }
   public var debugDescription: String { description }

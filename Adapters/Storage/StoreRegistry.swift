@@ -12,10 +12,15 @@ public struct StoreRegistry: Sendable {
   /// Opens a store; adapters check the place and throw ``StorageError``.
   public typealias Open = @Sendable (Locator, OpenMode) async throws(StorageError) -> any ObjectStore
 
+  /// Opens a store that may ask for a credential. Nil leaves it to the adapter where it finds one: in the environment.
+  public typealias OpenWithCredential =
+    @Sendable (Locator, OpenMode, StoreCredential?) async throws(StorageError) -> any ObjectStore
+
   private struct Scheme {
     let form: String
     let options: [String]
-    let open: Open
+    let credential: [String]
+    let open: OpenWithCredential
   }
 
   private var schemes: [String: Scheme] = [:]
@@ -30,7 +35,18 @@ public struct StoreRegistry: Sendable {
   ///   - options: the names that may stand after `?`. Another one is refused by name.
   ///   - open: opens the store.
   public mutating func register(scheme: String, form: String, options: [String] = [], open: @escaping Open) {
-    schemes[scheme] = Scheme(form: form, options: options, open: open)
+    schemes[scheme] = Scheme(form: form, options: options, credential: []) {
+      locator, mode, _ throws(StorageError) in try await open(locator, mode)
+    }
+  }
+
+  /// Makes an adapter known whose stores may ask for a credential.
+  ///
+  /// - Parameter credential: the names of the values that one may have. Another one is refused by name.
+  public mutating func register(
+    scheme: String, form: String, options: [String] = [], credential: [String], open: @escaping OpenWithCredential
+  ) {
+    schemes[scheme] = Scheme(form: form, options: options, credential: credential, open: open)
   }
 
   /// The schemes that can be opened, in order.
@@ -63,15 +79,30 @@ public struct StoreRegistry: Sendable {
     }
   }
 
+  /// Whether stores of the locator's kind may ask for a credential.
+  public func takesCredential(_ locator: Locator) -> Bool { schemes[locator.scheme]?.credential.isEmpty == false }
+
   /// Opens a store.
   ///
-  /// - Throws: ``StorageError``; `.unsupported` without an adapter, `.storeMissing` where there is nothing.
-  public func open(_ locator: Locator, _ mode: OpenMode = .existing) async throws(StorageError) -> any ObjectStore {
+  /// - Parameter credential: this store's, and no other's; nil where the adapter is to look for one.
+  /// - Throws: ``StorageError``; `.unsupported` without an adapter, `.storeMissing` where there is nothing, `.unauthorized`
+  ///   for a credential of another kind.
+  public func open(
+    _ locator: Locator, _ mode: OpenMode = .existing, credential: StoreCredential? = nil
+  ) async throws(StorageError) -> any ObjectStore {
     do { try check(locator) } catch {
       throw StorageError(.unsupported, .open, detail: error.description)
     }
     guard let scheme = schemes[locator.scheme] else { throw StorageError(.unsupported, .open) }
-    return try await scheme.open(locator, mode)
+    if let credential, let unknown = credential.names.first(where: { !scheme.credential.contains($0) }) {
+      throw StorageError(
+        .unauthorized, .open,
+        detail: scheme.credential.isEmpty
+          ? "a store of the kind \(locator.scheme): takes no credential"
+          : "the credential has a value \(unknown), which means nothing here; known: "
+            + scheme.credential.joined(separator: ", "))
+    }
+    return try await scheme.open(locator, mode, credential)
   }
 }
 

@@ -54,27 +54,11 @@ public struct WebDAVEnvironment: Sendable {
 
   /// The first line of a private file.
   private static func password(in path: String) throws(StorageError) -> String {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw wrong("\(path) cannot be read: \(String(cString: strerror(errno)))") }
-    defer { close(file) }
-    var status = stat()
-    guard fstat(file, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else { throw wrong("\(path) is not a file") }
-    // A pipe has no other readers than its two ends; only what lies in a directory can be opened by others.
-    guard status.st_mode & S_IFMT != S_IFREG || status.st_mode & 0o077 == 0 else {
-      throw wrong("\(path) can be read by other users of this computer and was not used: chmod 600 \(path)")
-    }
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    var count = 0
-    while count < bytes.count, !bytes[..<count].contains(UInt8(ascii: "\n")) {
-      let more = bytes.withUnsafeMutableBytes { read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
-      guard more > 0 else { break }
-      count += more
-    }
-    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-    guard !line.isEmpty, let password = String(validating: line, as: UTF8.self) else {
-      throw wrong("\(path) has no password in its first line")
-    }
-    return password
+    var line: String
+    do { line = try PrivateFile.read(path, firstLineOnly: true) } catch { throw wrong(error.description) }
+    if line.hasSuffix("\r") { line.removeLast() }
+    guard !line.isEmpty else { throw wrong("\(path) has no password in its first line") }
+    return line
   }
 
   private static func wrong(_ detail: String) -> StorageError { StorageError(.unauthorized, .open, detail: detail) }

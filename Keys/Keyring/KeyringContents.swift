@@ -21,8 +21,12 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var epochs: [Epoch]
   /// Where its store is.
   public var locator: String
-  /// For that store only; never sent to another.
-  public var credential: Credential?
+  /// Another store on which this device keeps the household, too.
+  public var mirror: String?
+  /// A move to another store that is not over yet.
+  public var moving: StoreMove?
+  /// What a person on this device has decided about the store that the household was moved to last.
+  public var decided: StoreDecision?
   /// What this device could do when it last looked: for messages, never for decisions.
   public var role: Role?
   /// Over the roster heads that this device must never see less than; nil once it has seen them.
@@ -36,6 +40,28 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var kitBlob: DeviceID?
   /// Over the devices that were removed when a person last said that the store's credential was changed.
   public var credentialSettled: Hash32?
+
+  /// Moving to another store, as this device does it.
+  public struct StoreMove: Hashable, Sendable {
+    public enum Phase: Int, Hashable, Sendable, CaseIterable {
+      /// `place` is the new store: objects are copied there, and nobody was told.
+      case copying = 0
+      /// `place` is the former store, which still holds what was there.
+      case leaving = 1
+    }
+    public var phase: Phase
+    /// A locator.
+    public var place: String
+    public init(_ phase: Phase, _ place: String) { (self.phase, self.place) = (phase, place) }
+  }
+
+  /// An answer to "may the store be used that the household was moved to?"
+  public struct StoreDecision: Hashable, Sendable {
+    /// The locator that the roster names; the store may be reached by another one from here.
+    public let store: String
+    public let isAgreed: Bool
+    public init(store: String, isAgreed: Bool) { (self.store, self.isAgreed) = (store, isAgreed) }
+  }
 
   /// This person leaves, or has left; nil while it stays.
   public var ending: Ending?
@@ -59,12 +85,16 @@ public struct HouseholdKeys: Hashable, Sendable {
   }
 
   public init(
-    id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, credential: Credential? = nil,
-    role: Role? = nil, checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil,
-    kitBlob: DeviceID? = nil, credentialSettled: Hash32? = nil, ending: Ending? = nil
+    id: HouseholdID, name: String, isPrivate: Bool, epochs: [Epoch], locator: String, role: Role? = nil,
+    checkpoint: Hash32? = nil, rosterIncarnation: Incarnation, joining: Joining? = nil, mirror: String? = nil,
+    moving: StoreMove? = nil, decided: StoreDecision? = nil, kitBlob: DeviceID? = nil,
+    credentialSettled: Hash32? = nil, ending: Ending? = nil
   ) {
     self.ending = ending
     self.joining = joining
+    self.mirror = mirror
+    self.moving = moving
+    self.decided = decided
     self.kitBlob = kitBlob
     self.credentialSettled = credentialSettled
     self.id = id
@@ -72,7 +102,6 @@ public struct HouseholdKeys: Hashable, Sendable {
     self.isPrivate = isPrivate
     self.epochs = epochs
     self.locator = locator
-    self.credential = credential
     self.role = role
     self.checkpoint = checkpoint
     self.rosterIncarnation = rosterIncarnation
@@ -101,6 +130,8 @@ public struct KeyringContents: Hashable, Sendable {
   public let stateKey: SecretBytes
   /// Ascending by id.
   public private(set) var households: [HouseholdKeys]
+  /// What stores ask for, by their locators: each for that store only, never sent to another.
+  private var credentials: [String: Credential] = [:]
   /// The person's recovery kit, if it was made or used on this device.
   public var kit: KitRecord?
   /// People whose cards were pinned, and invites that came.
@@ -142,8 +173,14 @@ public struct KeyringContents: Hashable, Sendable {
     }
   }
 
+  /// The credential of the store with exactly this locator; nil forgets it.
+  public subscript(credentialOf locator: String) -> Credential? {
+    get { credentials[locator] }
+    set { credentials[locator] = newValue }
+  }
+
   func write(to writer: inout CBORWriter) {
-    writer.array(9)
+    writer.array(10)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -152,7 +189,7 @@ public struct KeyringContents: Hashable, Sendable {
     writer.byteString(stateKey.bytes)
     writer.array(households.count)
     for household in households {
-      writer.array(13)
+      writer.array(15)
       writer.id(household.id)
       writer.text(household.name)
       writer.bool(household.isPrivate)
@@ -163,7 +200,7 @@ public struct KeyringContents: Hashable, Sendable {
         writer.byteString(epoch.key.secret.bytes)
       }
       writer.text(household.locator)
-      if let credential = household.credential { writer.text(credential.text) } else { writer.null() }
+      if let mirror = household.mirror { writer.text(mirror) } else { writer.null() }
       writer.uint(household.role?.rawValue ?? 0)
       if let checkpoint = household.checkpoint { writer.id(checkpoint) } else { writer.null() }
       writer.id(household.rosterIncarnation)
@@ -176,6 +213,20 @@ public struct KeyringContents: Hashable, Sendable {
       }
       if let kit = household.kitBlob { writer.id(kit) } else { writer.null() }
       if let settled = household.credentialSettled { writer.id(settled) } else { writer.null() }
+      if let moving = household.moving {
+        writer.array(2)
+        writer.uint(moving.phase.rawValue)
+        writer.text(moving.place)
+      } else {
+        writer.null()
+      }
+      if let decided = household.decided {
+        writer.array(2)
+        writer.text(decided.store)
+        writer.bool(decided.isAgreed)
+      } else {
+        writer.null()
+      }
       writer.uint(household.ending?.rawValue ?? 0)
     }
     if let kit {
@@ -186,13 +237,19 @@ public struct KeyringContents: Hashable, Sendable {
     } else {
       writer.null()
     }
+    writer.array(credentials.count)
+    for (locator, credential) in credentials.sorted(by: { $0.key < $1.key }) {
+      writer.array(2)
+      writer.text(locator)
+      writer.text(credential.text)
+    }
     contacts.write(to: &writer)
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    // Eight without contacts: written before there were any.
-    let elements = try reader.array(max: 9)
-    guard elements >= 8 else { throw .unexpected("keyring of 8 elements or more") }
+    // Nine without contacts: written before there were any.
+    let elements = try reader.array(max: 10)
+    guard elements >= 9 else { throw .unexpected("keyring of 9 elements or more") }
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -222,12 +279,17 @@ public struct KeyringContents: Hashable, Sendable {
       contents.kit = KitRecord(
         certificate: certificate, place: KitPlace(names: names, blobs: SecretBytes(try reader.byteString(max: 32))))
     }
-    if elements > 8 { contents.contacts = try Contacts.read(&reader) }
+    for _ in 0..<(try reader.array()) {
+      try reader.array(exactly: 2)
+      let locator = try reader.text()
+      contents[credentialOf: locator] = Credential(try reader.text())
+    }
+    if elements > 9 { contents.contacts = try Contacts.read(&reader) }
     return contents
   }
 
   private static func readHousehold(_ reader: inout CBORReader) throws(CBORError) -> HouseholdKeys {
-    try reader.array(exactly: 13)
+    try reader.array(exactly: 15)
     let id: HouseholdID = try reader.id()
     let name = try reader.text()
     let isPrivate = try reader.bool()
@@ -241,7 +303,7 @@ public struct KeyringContents: Hashable, Sendable {
       epochs.append(HouseholdKeys.Epoch(id: epoch, key: key))
     }
     let locator = try reader.text()
-    let credential = try reader.null() ? nil : Credential(try reader.text())
+    let mirror = try reader.null() ? nil : try reader.text()
     let role = Role(rawValue: try reader.uint(max: 255))
     let checkpoint: Hash32? = try reader.null() ? nil : try reader.id()
     let incarnation: Incarnation = try reader.id()
@@ -258,9 +320,24 @@ public struct KeyringContents: Hashable, Sendable {
     }
     let kitBlob: DeviceID? = try reader.null() ? nil : try reader.id()
     let settled: Hash32? = try reader.null() ? nil : try reader.id()
+    var moving: HouseholdKeys.StoreMove?
+    if try !reader.null() {
+      try reader.array(exactly: 2)
+      guard let phase = HouseholdKeys.StoreMove.Phase(rawValue: try reader.uint(max: 255)) else {
+        throw .unexpected("phase")
+      }
+      moving = HouseholdKeys.StoreMove(phase, try reader.text())
+    }
+    var decided: HouseholdKeys.StoreDecision?
+    if try !reader.null() {
+      try reader.array(exactly: 2)
+      let store = try reader.text()
+      decided = HouseholdKeys.StoreDecision(store: store, isAgreed: try reader.bool())
+    }
     return HouseholdKeys(
-      id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, credential: credential, role: role,
-      checkpoint: checkpoint, rosterIncarnation: incarnation, joining: joining, kitBlob: kitBlob,
+      id: id, name: name, isPrivate: isPrivate, epochs: epochs, locator: locator, role: role, checkpoint: checkpoint,
+      rosterIncarnation: incarnation, joining: joining, mirror: mirror, moving: moving, decided: decided,
+      kitBlob: kitBlob,
       credentialSettled: settled, ending: HouseholdKeys.Ending(rawValue: try reader.uint()))
   }
 }

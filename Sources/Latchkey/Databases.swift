@@ -236,6 +236,7 @@ extension Home {
             continue
           }
           if next.isPrivate { try await alignOwnDevices(next, access: access) }
+          try await keepMirror(next, access, into: &report)
           report.add(access.counts.snapshot)
         }
       }
@@ -277,6 +278,7 @@ extension Home {
       progress?(report)
       if round.received == 0, round.sent == 0, round.admitted.isEmpty, round.closed == nil { break }
     }
+    try await keepMirror(membership, access, into: &report)
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)
     }

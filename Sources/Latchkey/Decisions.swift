@@ -1,12 +1,13 @@
 internal import LatchkeyEncoding
 internal import LatchkeyEngine
 internal import LatchkeyKeys
+public import LatchkeyStorage
 
 /// Something that waits for a person.
 public struct Decision: Equatable, Sendable {
   /// For ``Home/decide(_:_:)``.
   public let id: String
-  /// What kind of question: `credential`, `frozen`.
+  /// What kind of question: `credential`, `frozen`, `store`.
   public let kind: String
   public let household: String
   /// What happened, and what is asked.
@@ -20,7 +21,7 @@ extension Home {
   public func decisions() throws(LatchkeyError) -> [Decision] {
     do {
       return try memberships().flatMap { membership in
-        try [credentialDecision(membership), frozenDecision(membership)].compactMap { $0 }
+        try [storeQuestion(membership), credentialDecision(membership), frozenDecision(membership)].compactMap { $0 }
       }
     } catch { throw LatchkeyError(error) }
   }
@@ -30,8 +31,11 @@ extension Home {
   /// - Parameters:
   ///   - id: as ``decisions()`` gave it.
   ///   - choice: one of its choices.
-  /// - Throws: ``LatchkeyError`` of kind `usage`: no such decision, or not one of its choices.
-  public func decide(_ id: String, _ choice: String) async throws(LatchkeyError) {
+  ///   - credential: what the store asks for that is agreed to, or whose credential was changed; kept for later.
+  /// - Throws: ``LatchkeyError`` of kind `usage`: no such decision, or not one of its choices; `store`.
+  public func decide(
+    _ id: String, _ choice: String, credential: StoreCredential? = nil
+  ) async throws(LatchkeyError) {
     try await reporting {
       guard let decision = try decisions().first(where: { $0.id == id }) else {
         throw LatchkeyError(
@@ -42,15 +46,39 @@ extension Home {
           .usage, "no-such-choice", "\(choice) does not answer that: \(decision.choices.joined(separator: ", ")).",
           next: decision.choices.map { "latchkey decide \(id) \($0)" })
       }
-      for membership in try memberships() where Self.credentialDecisionID(membership) == id {
-        let settled = try goneHash(membership)
-        try keyring.update { $0[membership.id]?.credentialSettled = settled }
+      for membership in try memberships() {
+        if Self.credentialDecisionID(membership) == id {
+          if let credential { try await setCredential(of: membership.id.description, credential) }
+          let settled = try goneHash(membership)
+          try keyring.update { $0[membership.id]?.credentialSettled = settled }
+        } else if Self.storeQuestionID(membership) == id {
+          if choice == "agree" {
+            try await agreeToStore(household: membership.id.description, credential: credential)
+          } else {
+            try refuseStore(household: membership.id.description)
+          }
+        }
       }
       for membership in try memberships() where Self.frozenDecisionID(membership) == id {
         let ended = try await end(membership, keeping: choice == "keep")
         if let failure = ended.compactMap(\.failure).first { throw failure }
       }
     }
+  }
+
+  // MARK: Stores
+
+  static func storeQuestionID(_ membership: Membership) -> String { "store-\(membership.id.short)" }
+
+  private func storeQuestion(_ membership: Membership) throws -> Decision? {
+    guard let moved = try storeDecision(membership) else { return nil }
+    return Decision(
+      id: Self.storeQuestionID(membership), kind: "store", household: membership.name,
+      message:
+        "\(moved.movedBy) has moved the household \(membership.name) from \(moved.from) to \(moved.to)"
+        + (moved.isRefused
+          ? ", which was refused here: nothing is sent or received." : ". May this device use that place?"),
+      choices: ["agree", "refuse"])
   }
 
   // MARK: Households that one is not in any more

@@ -59,9 +59,12 @@ public actor Home {
   ///   - name: the person's name, shown to those the person shares with.
   ///   - device: this device's name; the host's if nil.
   ///   - store: where the private household is kept.
+  ///   - credential: what that store asks for; kept for later.
   /// - Throws: ``LatchkeyError`` of kind `usage` (bad name or URL, identity exists), `store`.
   @discardableResult
-  public func initialize(name: String, device: String?, store: String) async throws(LatchkeyError) -> Identity {
+  public func initialize(
+    name: String, device: String?, store: String, credential: StoreCredential? = nil
+  ) async throws(LatchkeyError) -> Identity {
     try await reporting {
       try checkName(name, "name")
       let locator = try stores.locator(store, relativeTo: base)
@@ -74,9 +77,10 @@ public actor Home {
           "There is an identity on this device already: \(existing.personName) (\(existing.deviceName)).",
           next: ["latchkey status", "latchkey attach DB"])
       }
-      let access = try await openStore(locator, mode: .create)
+      let access = try await openStore(locator, mode: .create, credential: credential)
       try await access.claimMarker(world)
       if existing == nil { try createIdentity(name: name, device: deviceName) }
+      try keep(credential, for: locator)
       let membership = try found(household: "\(existing?.personName ?? name)'s own", isPrivate: true, locator: locator)
       _ = try await round(membership, access: access)
       return try identity()

@@ -46,12 +46,19 @@ extension Home {
       },
       waiting: counts.reduce(0) { $0 + $1.waiting }, parked: counts.reduce(0) { $0 + $1.parked },
       parkedRows: Array(try replica.parkedRows().prefix(DatabaseStatus.Zone.listedParkedRows)),
-      warnings: try standingWarnings(replica, membership, roster))
+      warnings: try standingWarnings(replica, membership, roster), store: membership.locator,
+      mirror: try contents()[membership.id]?.mirror)
   }
 
   private func standingWarnings(_ replica: Replica, _ membership: Membership, _ roster: RosterState) throws -> [Warning]
   {
     var warnings: [Warning] = []
+    do { try checkStore(try state(of: membership.id)) } catch let error as LatchkeyError {
+      warnings.append(Warning(code: error.code, message: error.message))
+    }
+    if let moving = try contents()[membership.id]?.moving {
+      warnings.append(Warning(moving, household: membership))
+    }
     if try state(of: membership.id).isRemoved {
       warnings.append(Warning(code: "removed", message: LatchkeyError(removedFrom: membership.name).message))
     } else if roster.device(try contents().device.id) == nil {

@@ -3,7 +3,7 @@ internal import LatchkeyEngine
 internal import LatchkeyKeyring
 public import LatchkeyKeys
 internal import LatchkeyLog
-internal import LatchkeyStorage
+public import LatchkeyStorage
 internal import LatchkeyTables
 
 /// What joining takes besides the link.
@@ -24,13 +24,16 @@ public struct JoinOptions: Sendable {
   public var words: String?
   /// A file made by the app, where the zone's description is not enough to make the tables.
   public var template: String?
+  /// What the household's store asks for; kept for later. Nil for what the link brings, if it brings any.
+  public var credential: StoreCredential?
 
   public init(
     database: String? = nil, zone: String? = nil, name: String? = nil, device: String? = nil,
-    personalStore: String? = nil,
-    store: String? = nil, template: String? = nil, words: String? = nil
+    personalStore: String? = nil, store: String? = nil, template: String? = nil, words: String? = nil,
+    credential: StoreCredential? = nil
   ) {
     self.words = words
+    self.credential = credential
     self.database = database
     self.zone = zone
     self.name = name
@@ -142,10 +145,11 @@ extension Home {
       let link: InviteLink
       do throws(LinkError) { link = try InviteLink(parsing: text) } catch { throw LatchkeyError(link: error) }
       let place = try await joinPlace(
-        household: link.household, expiry: link.expiry, locator: link.locator, options: options, agree: agree)
+        household: link.household, expiry: link.expiry, locator: link.locator, options: options,
+        credential: { try self.credential(of: link, for: $0) }, agree: agree)
       let blob = try await readBlob(link, place.access)
       let isKnown = try contentsIfAny()?[link.household] != nil
-      if blob.seal == nil, !isKnown, let waiting = try await enter(blob, link, place.access, options) { return waiting }
+      if blob.seal == nil, !isKnown, let waiting = try await enter(blob, link, place, options) { return waiting }
       return try await enter(Invitation(blob, of: link.secret), at: place, options: options)
     }
   }
@@ -153,7 +157,7 @@ extension Home {
   /// Checks what can be checked before the invite is looked at, asks whether its store may be used, and opens it.
   func joinPlace(
     household: HouseholdID, expiry: UInt64, locator: String, options: JoinOptions,
-    agree: @Sendable (Question) async -> Bool
+    credential: (Locator) throws -> StoreCredential? = { _ in nil }, agree: @Sendable (Question) async -> Bool
   ) async throws -> JoinPlace {
     if expiry < UInt64(max(world.now(), 0)) {
       throw LatchkeyError(
@@ -177,9 +181,10 @@ extension Home {
           next: ["run it again with --yes, or with --store URL if the store is reached elsewhere from here"])
       }
     }
-    let access = try await openStore(url)
+    let given = try options.credential ?? credential(url)
+    let access = try await openStore(url, credential: given)
     try await requireStore(access)
-    return JoinPlace(database: database, isFilled: isFilled, access: access)
+    return JoinPlace(database: database, isFilled: isFilled, access: access, credential: given)
   }
 
   /// Claims membership if this device has not yet, and fills the database.
@@ -228,6 +233,7 @@ extension Home {
         _ = try chooseZone(options.zone, shown, blob.householdName)
       }
       try await ensureIdentity(for: blob.role, options)
+      try keep(place.credential, for: access.locator)
       guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
       try adopt(
         try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: blob.role == .mine,
@@ -263,9 +269,11 @@ extension Home {
   ///
   /// - Returns: nil once this device holds the household.
   private func enter(
-    _ blob: InviteBlob, _ link: InviteLink, _ access: StoreAccess, _ options: JoinOptions
+    _ blob: InviteBlob, _ link: InviteLink, _ place: JoinPlace, _ options: JoinOptions
   ) async throws -> JoinReport? {
+    let access = place.access
     try await ensureIdentity(for: link.role, options)
+    try keep(place.credential, for: access.locator)
     let contents = try contents()
     let claimKey = link.secret.keys.claimKey
     let claim = Claim(
@@ -330,6 +338,12 @@ extension Home {
       .decision, "file-exists",
       "\(path) exists, and this version does not pair the rows of a file with a household's. Nothing was changed.",
       next: ["choose a path where nothing is", "move \(path) away first"])
+  }
+
+  /// A credential in a link is for the store that the link names: not for where else it is reached from here.
+  private func credential(of link: InviteLink, for url: Locator) throws -> StoreCredential? {
+    guard let credential = link.credential, link.locator == url.text else { return nil }
+    return try StoreCredential(parsing: credential.text, source: "the invite's credential")
   }
 
   @discardableResult

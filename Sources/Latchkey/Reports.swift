@@ -163,6 +163,10 @@ public struct DatabaseStatus: Equatable, Sendable {
     /// The first ``listedParkedRows`` of them, with the reasons.
     public let parkedRows: [ParkedRow]
     public let warnings: [Warning]
+    /// The store's URL, without secrets.
+    public let store: String
+    /// Of the store on which this device keeps the household, too; nil for none.
+    public let mirror: String?
 
     /// How many parked rows a status lists.
     public static let listedParkedRows = 100
@@ -171,6 +175,7 @@ public struct DatabaseStatus: Equatable, Sendable {
       a.name == b.name && a.household == b.household && a.mode == b.mode && a.epoch == b.epoch
         && a.lastAcknowledged == b.lastAcknowledged && a.waiting == b.waiting && a.parked == b.parked
         && a.parkedRows == b.parkedRows && a.warnings == b.warnings
+        && a.store == b.store && a.mirror == b.mirror
         && a.lastHeard.map(\.device) == b.lastHeard.map(\.device)
         && a.lastHeard.map(\.time) == b.lastHeard.map(\.time)
     }

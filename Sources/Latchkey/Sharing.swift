@@ -3,7 +3,7 @@ internal import LatchkeyEngine
 internal import LatchkeyKeyring
 internal import LatchkeyKeys
 internal import LatchkeyLog
-internal import LatchkeyStorage
+public import LatchkeyStorage
 internal import LatchkeyTables
 
 extension Home {
@@ -16,9 +16,10 @@ extension Home {
   /// - Parameters:
   ///   - household: its name.
   ///   - store: where the household is kept; the private household's store if nil.
-  public func share(_ path: String, household name: String, store: String? = nil) async throws(LatchkeyError)
-    -> ShareReport
-  {
+  ///   - credential: what that store asks for; kept for later.
+  public func share(
+    _ path: String, household name: String, store: String? = nil, credential: StoreCredential? = nil
+  ) async throws(LatchkeyError) -> ShareReport {
     let path = absolute(path)
     return try await reporting(database: path) {
       try checkName(name, "household name")
@@ -41,7 +42,7 @@ extension Home {
           .usage, "already-shared", "Another device of yours has shared \(path), with the household \(successor.name).")
       }
       let locator = try stores.locator(store ?? current.locator, relativeTo: base)
-      let membership = try await ownedHousehold(name, locator, current)
+      let membership = try await ownedHousehold(name, locator, current, credential)
       let access = try await openStore(of: membership)
       let zoneName = replica.binding.zoneName
       let zone = try await zoneForSharing(zoneName, membership, access)
@@ -61,7 +62,9 @@ extension Home {
   }
 
   /// The household of that name that this person owns, or a new one.
-  private func ownedHousehold(_ name: String, _ locator: Locator, _ current: Membership) async throws -> Membership {
+  private func ownedHousehold(
+    _ name: String, _ locator: Locator, _ current: Membership, _ credential: StoreCredential?
+  ) async throws -> Membership {
     if let known = try memberships().first(where: { $0.name == name && !$0.isPrivate }) {
       let state = try state(of: known.id)
       guard state.roster.role(of: try contents().device.id) == .owner else {
@@ -71,8 +74,9 @@ extension Home {
       }
       return known
     }
-    let access = try await openStore(locator, mode: .create)
+    let access = try await openStore(locator, mode: .create, credential: credential)
     try await access.claimMarker(world)
+    try keep(credential, for: locator)
     return try found(household: name, isPrivate: false, locator: locator)
   }
 

@@ -31,17 +31,19 @@ extension Home {
   ///
   /// - Parameters:
   ///   - url: the store's.
+  ///   - credential: what the store asks for; not kept.
   ///   - timeLimit: no case begins later than this after the first; nil for all of them.
   ///   - progress: how many cases are done, of how many.
   /// - Throws: ``LatchkeyError`` of kind `usage` or `store` where the place cannot be opened at all.
   public func testStore(
-    _ url: String, timeLimit: Duration? = .seconds(30),
+    _ url: String, credential: StoreCredential? = nil, timeLimit: Duration? = .seconds(30),
     progress: (@Sendable (_ done: Int, _ total: Int) -> Void)? = nil
   ) async throws(LatchkeyError) -> StoreTestReport {
     try await reporting {
       let locator = try stores.locator(url, relativeTo: base)
       let stores = stores
-      let store = try await stores.open(locator)
+      let credential = try credential ?? keptCredential(for: locator)
+      let store = try await stores.open(locator, credential: credential)
       let content: StoreTestReport.Content =
         switch try await StoreMarker.read(store) {
         case .store: .store
@@ -50,7 +52,9 @@ extension Home {
         case .notAStore: .notAStore
         }
       let capabilities = try await store.probe()
-      var factory = ConformanceFactory(extent: .short, timeLimit: timeLimit) { try await stores.open(locator) }
+      var factory = ConformanceFactory(extent: .short, timeLimit: timeLimit) {
+        try await stores.open(locator, credential: credential)
+      }
       factory.progress = progress
       let conformance = await runConformance(factory)
       try Task.checkCancellation()
@@ -61,11 +65,15 @@ extension Home {
 
   /// Every object of a store, in byte order of the names.
   ///
-  /// - Parameter prefix: whole segments each followed by `/`; empty for everything.
-  public func listStore(_ url: String, prefix: String = "") async throws(LatchkeyError) -> [ListPage.Entry] {
+  /// - Parameters:
+  ///   - prefix: whole segments each followed by `/`; empty for everything.
+  ///   - credential: what the store asks for; not kept.
+  public func listStore(
+    _ url: String, prefix: String = "", credential: StoreCredential? = nil
+  ) async throws(LatchkeyError) -> [ListPage.Entry] {
     try await reporting {
       let locator = try stores.locator(url, relativeTo: base)
-      return try await openStore(locator).store.listAll(prefix: prefix)
+      return try await openStore(locator, credential: credential).store.listAll(prefix: prefix)
     }
   }
 }

@@ -141,7 +141,7 @@ import Testing
     #expect(
       Set(zone.keys) == [
         "name", "household", "mode", "epoch", "last_acknowledged", "last_heard", "waiting", "parked", "warnings",
-        "parked_rows",
+        "parked_rows", "store", "mirror",
       ])
     #expect(zone["mode"] as? String == "owner")
     #expect(zone["household"] as? String == "Smith")

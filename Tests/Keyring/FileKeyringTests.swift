@@ -25,10 +25,13 @@ private func contents(_ seed: String) -> KeyringContents {
     contents[id] = HouseholdKeys(
       id: id, name: "h\(number)", isPrivate: number == 0,
       epochs: [.init(id: id, key: EpochKey(&random)), .init(id: .zero, key: EpochKey(&random))],
-      locator: "folder:/somewhere", credential: number == 1 ? Credential("user:password") : nil,
-      role: number == 2 ? .reader : nil,
-      checkpoint: number == 2 ? id : nil, rosterIncarnation: Incarnation(UInt64(number)))
+      locator: "folder:/somewhere", role: number == 2 ? .reader : nil,
+      checkpoint: number == 2 ? id : nil, rosterIncarnation: Incarnation(UInt64(number)),
+      mirror: number == 1 ? "folder:/elsewhere" : nil,
+      moving: number == 0 ? nil : HouseholdKeys.StoreMove(number == 1 ? .copying : .leaving, "folder:/new"),
+      decided: number == 2 ? HouseholdKeys.StoreDecision(store: "folder:/new", isAgreed: false) : nil)
   }
+  contents[credentialOf: "webdav+https://host/path"] = Credential("password = hunter2\nuser = ana\n")
   return contents
 }
 
@@ -94,7 +97,7 @@ struct FileKeyringTests {
     #expect(kept.contacts.pin(of: people[0].person) == nil)
     #expect(kept.contacts.pin(of: people[1].person)?.petname == "p0")
 
-    // Eight elements, as they were written before there were contacts: the last of nine is left out.
+    // Nine elements, as they were written before there were contacts: the last of ten is left out.
     let plain = try Scratch()
     let former = FileKeyring(home: plain.home)
     try former.create(contents("b"))
@@ -103,8 +106,8 @@ struct FileKeyringTests {
     try reader.array(exactly: 4)
     let (magic, version, protection) = (try reader.text(), try reader.uint(), try reader.uint())
     var body = try reader.byteString()
-    #expect(body.first == 0x89 && Array(body.suffix(4)) == [0x83, 0x80, 0x80, 0x80])
-    body = [0x88] + body.dropFirst().dropLast(4)
+    #expect(body.first == 0x8a && Array(body.suffix(4)) == [0x83, 0x80, 0x80, 0x80])
+    body = [0x89] + body.dropFirst().dropLast(4)
     var writer = CBORWriter()
     writer.array(4)
     writer.text(magic)

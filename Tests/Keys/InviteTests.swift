@@ -233,3 +233,30 @@ struct ClaimTests {
     #expect(world.roster.role(of: phone.id) == .member)
   }
 }
+
+@Suite("Waiting rooms")
+struct WaitingRoomTests {
+  /// Seeds and ids of ascending bytes, so that another implementation can repeat it from the format's text.
+  private func room(_ byte: UInt8 = 0) throws -> WaitingRoom {
+    let invite = try #require(InviteID((0..<16).map { UInt8($0) }))
+    let key = try #require(SigningKey(seed: SecretBytes((0..<32).map { UInt8($0) ^ byte })))
+    return WaitingRoom(invite: invite, claimKey: key.publicKey)
+  }
+
+  // Computed from docs/format.md by Tests/Vectors/latchkeyformat.py.
+  private static let prefix = "kfdi5di2dforlcuc9u3bei5mm6veg8kr"
+  private static let claim = "c/2r/jf6rb6nv79k5686p3pc7qer4fo3gfc"
+  private static let welcome = "i/30/2m5gmrrh085jgjph69eh0ideffe9hj"
+  private static let key = "8883841ccbb6d180b2125a2005be0d5b12c134fda913b731a4d73ef14b15f6cc"
+
+  @Test("names follow from the invite's id and public key alone, as the format says")
+  func names() throws {
+    let room = try room()
+    let device = try #require(DeviceID((16..<32).map { UInt8($0) }))
+    #expect(room.prefix == WaitingRoomTests.prefix)
+    #expect(room.claimName(device).text == WaitingRoomTests.claim)
+    #expect(room.welcomeName(device).text == WaitingRoomTests.welcome)
+    #expect(hex(room.key.secret.bytes) == WaitingRoomTests.key)
+    #expect(try self.room(1).prefix != room.prefix)
+  }
+}

@@ -21,9 +21,9 @@ struct TwoDeviceTests {
     let port = try #require(try RealServers.port(of: url))
     // The same work undisturbed tells how many requests it takes.
     let calm = try FaultyGateway(to: port, seed: 1, percent: 0)
-    try await live(url, "calm", [calm, calm])
+    try await live(url, "calm", try [calm, calm].map { try registry(url, $0.port) })
     let gateways = try [20_261_130, 20_261_131].map { try FaultyGateway(to: port, seed: $0, percent: 15) }
-    try await live(url, "rough", gateways)
+    try await live(url, "rough", try gateways.map { try registry(url, $0.port) })
     let requests = gateways.reduce(0) { $0 + $1.requests }
     let met = gateways.reduce(into: Set<FaultyGateway.Fate>()) { $0.formUnion($1.met) }
     print(
@@ -32,14 +32,92 @@ struct TwoDeviceTests {
     #expect(requests < 4 * calm.requests)
   }
 
+  @Test(
+    "over TLS with an authority of their own, two devices agree on every row",
+    arguments: RealServers.urls.filter { $0.contains("ca=") })
+  func converge(securely url: String) async throws {
+    try await live(url, "tls", [RealServers.stores, RealServers.stores])
+  }
+
+  @Test(
+    "each mistake of setup has its own code and message and a next step, and none repeats a secret",
+    arguments: RealServers.s3)
+  func mistakes(url: String) async throws {
+    let root = FileManager.default.temporaryDirectory.appending(path: "latchkey-\(UUID())").path
+    try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let home = Home(directory: "\(root)/home", stores: RealServers.stores, base: root)
+    let keys = try AWSEnvironment().credentials(profile: nil)
+    let store = try RealServers.beside(url, "mistakes-\(UInt32.random(in: .min ... .max))")
+    let isSecure = url.contains("endpoint=https:")
+    let secret = "hunter2hunter2hunter2"
+    func credential(_ access: String, _ secret: String) throws -> StoreCredential {
+      try StoreCredential(parsing: "access-key = \(access)\nsecret-key = \(secret)")
+    }
+    let right = try credential(keys.accessKey, keys.secretKey)
+    var refusals: [(what: String, error: LatchkeyError?)] = []
+    func expect(_ code: [String], _ what: String, _ url: String, _ credential: StoreCredential) async {
+      let error = await #expect(throws: LatchkeyError.self, "\(what)") {
+        _ = try await home.listStore(url, credential: credential)
+      }
+      #expect(error.map { code.contains($0.code) } == true, "\(what): \(error.map { "\($0)" } ?? "")")
+      refusals.append((what, error))
+    }
+    await expect(["store-unauthorized"], "wrong secret", store, try credential(keys.accessKey, secret))
+    await expect(["store-unauthorized"], "unknown key", store, try credential("NOBODYKNOWSTHIS", secret))
+    await expect(
+      ["store-missing"], "missing bucket", store.replacing("s3://latchkey-tests/", with: "s3://no-such-bucket-here/"),
+      right)
+    let port = try #require(try RealServers.port(of: url))
+    let path = store.replacing("127.0.0.1:\(port)", with: "127.0.0.1:\(port)/not/here")
+    await expect(["store-missing", "store-config", "store-unauthorized", "store-read-only"], "wrong path", path, right)
+    await expect(
+      ["store-unavailable"], "nobody there", store.replacing("127.0.0.1:\(port)", with: "127.0.0.1:1"), right)
+    if isSecure {
+      let other = try #require(RealServers.webDAV.first { $0.contains("ca=") }?.split(separator: "ca=").last)
+      let own = try #require(store.split(separator: "ca=").last)
+      await expect(["store-tls"], "wrong authority", store.replacing(own, with: other), right)
+      await expect(["store-tls"], "no authority", store.replacing("&ca=\(own)", with: ""), right)
+      await expect(
+        ["store-config", "store-unavailable", "store-protocol-violation"], "plain words to TLS",
+        store.replacing("endpoint=https:", with: "endpoint=http:").replacing("&ca=\(own)", with: ""), right)
+    }
+    let messages = refusals.compactMap { $0.error?.message }
+    #expect(Set(messages).count == refusals.count, "\(messages)")
+    for (what, error) in refusals {
+      print("\(what): \(error.map { "\($0)" } ?? "")\n    \(error?.next.first ?? "")")
+      #expect(error?.next.isEmpty == false)
+      for text in [error?.message ?? ""] + (error?.next ?? []) {
+        #expect(!text.contains(secret) && !text.contains(keys.secretKey), "\(what)")
+      }
+    }
+  }
+
+  @Test(
+    "with keys that may only read, a household is not begun, and that is what is said",
+    arguments: RealServers.s3.filter { $0.contains(":28330") || $0.contains(":28340") })
+  func readOnly(url: String) async throws {
+    let root = FileManager.default.temporaryDirectory.appending(path: "latchkey-\(UUID())").path
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let home = Home(directory: root, stores: RealServers.stores, base: "/")
+    let secret = try AWSEnvironment().credentials(profile: nil).secretKey
+    let error = await #expect(throws: LatchkeyError.self) {
+      try await home.initialize(
+        name: "Ana", device: "laptop", store: try RealServers.beside(url, "read-only"),
+        credential: try StoreCredential(parsing: "access-key = reader\nsecret-key = \(secret)"))
+    }
+    #expect(error?.code == "store-read-only" && error?.next.isEmpty == false)
+    #expect(await #expect(throws: LatchkeyError.self) { _ = try await home.identity() }?.code == "no-identity")
+  }
+
   /// Ana founds and shares, Ben joins, both write at the same time, both settle.
-  private func live(_ url: String, _ run: String, _ gateways: [FaultyGateway]) async throws {
+  private func live(_ url: String, _ run: String, _ registries: [StoreRegistry]) async throws {
     let root = FileManager.default.temporaryDirectory.appending(path: "latchkey-\(UUID())").path
     try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: root) }
     let store = try RealServers.beside(url, "two-\(run)-\(UInt32.random(in: .min ... .max))")
-    let homes = try zip(["ana", "ben"], gateways).map { name, gateway in
-      Home(directory: "\(root)/\(name)", stores: try registry(url, gateway.port), base: root)
+    let homes = zip(["ana", "ben"], registries).map { name, stores in
+      Home(directory: "\(root)/\(name)", stores: stores, base: root)
     }
     let (ana, ben) = (homes[0], homes[1])
     try execute("\(root)/a.db", Self.schema)

@@ -52,7 +52,7 @@ struct S3ConfigurationTests {
       ("s3://b?endpoint=http://store.lan", "endpoint=https"), ("s3://b?endpoint=store", "https://s3.example.org"),
       ("s3://b?endpoint=ftp://store", "https://"), ("s3://b?path-style=maybe", "1 or 0"),
       ("s3://b?ca=ca.pem", "whole path"),
-      ("s3://host:9000/b", "endpoint="), ("s3://b?endpoint=http://127.0.0.1&sign-payload=0", "https"),
+      ("s3://host:9000/b", "endpoint="), ("s3://b?endpoint=http://store&insecure=1&sign-payload=0", "https"),
       ("s3://b?region=a/b", "region"), ("s3://b?proxy=socks", "http://HOST:PORT"),
     ] {
       let error = #expect(throws: StorageError.self) { _ = try read(text) }
@@ -61,6 +61,7 @@ struct S3ConfigurationTests {
     }
     #expect(try read("s3://b?endpoint=http://store.lan&insecure=1").signsPayload)
     #expect(!(try read("s3://b?endpoint=https://store&sign-payload=0").signsPayload))
+    #expect(!(try read("s3://b?endpoint=http://127.0.0.1:9&sign-payload=0").signsPayload))
     #expect(try read("s3://b?ca=/etc/ca.pem", ["AWS_CA_BUNDLE": "/x"]).http.caFile == "/etc/ca.pem")
     #expect(try read("s3://b", ["AWS_CA_BUNDLE": "/x"]).http.caFile == "/x")
     var stores = StoreRegistry()

@@ -12,13 +12,8 @@ import LatchkeyWebDAV
   import Glibc
 #endif
 
-// usage: store-benchmark URL RUN   writes and reads objects and prints a line "put 600 16 1234.5" a measurement: what,
-// bytes, operations in flight, operations a second.
-
-/// How many objects of a size, at how many in flight.
-private let plan: [(size: Int, count: Int, atOnce: Int)] = [
-  (600, 400, 1), (600, 1600, 16), (4 << 20, 12, 1), (4 << 20, 48, 16),
-]
+// usage: store-benchmark URL put|get SIZE AT_ONCE COUNT   writes objects below the URL, or reads those that an earlier call
+// wrote, and prints the operations a second. The store is opened, and the first objects are done, before the clock runs.
 
 private func open(_ url: String) async throws -> any ObjectStore {
   let locator = try Locator(parsing: url, relativeTo: "")
@@ -52,37 +47,55 @@ private func perform(
   return Double(count) / (time / .seconds(1))
 }
 
-private func measure(_ url: String, _ run: String) async throws {
-  let store = try await open(url)
-  _ = try await store.probe()
-  @Sendable func name(_ size: Int, _ atOnce: Int, _ index: Int) throws -> ObjectName {
-    guard let name = ObjectName("\(run)/\(size)-\(atOnce)/\(index)") else {
-      throw StorageError(.invalidArgument, .put, detail: "the run's name is letters and digits")
+private struct Work {
+  let url: String
+  let verb: String
+  let size: Int
+  let atOnce: Int
+  let count: Int
+
+  init?(_ arguments: ArraySlice<String>) {
+    let words = Array(arguments)
+    guard words.count == 5, ["put", "get"].contains(words[1]), let size = Int(words[2]), let atOnce = Int(words[3]),
+      let count = Int(words[4])
+    else { return nil }
+    (url, verb, self.size, self.atOnce, self.count) = (words[0], words[1], size, atOnce, count)
+  }
+
+  func name(_ index: Int) throws -> ObjectName {
+    guard let name = ObjectName("\(size)-\(atOnce)/\(index)") else {
+      throw StorageError(.invalidArgument, .put, detail: "sizes and counts are numbers")
     }
     return name
   }
-  for (size, count, atOnce) in plan {
+
+  func run() async throws -> Double {
+    let store = try await open(url)
     let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-    // The directory is made, and the connections are open.
-    for index in 0..<2 { try await store.put(try name(size, atOnce, 1_000_000 + index), bytes) }
-    func report(_ what: String, _ rate: Double) { print("\(what) \(size) \(atOnce) \((rate * 10).rounded() / 10)") }
-    report("put", try await perform(count, atOnce: atOnce) { try await store.put(try name(size, atOnce, $0), bytes) })
-    report(
-      "get",
-      try await perform(count, atOnce: atOnce) { index in
-        guard try await store.get(try name(size, atOnce, index)) == bytes else {
-          throw StorageError(.protocolViolation, .get, detail: "other bytes")
+    let warmUp = 5..<9
+    switch verb {
+    case "put":
+      // The directory is made, and it is known whether the store overwrites.
+      for index in warmUp { try await store.put(try name(1_000_000 + index), bytes) }
+      return try await perform(count, atOnce: atOnce) { try await store.put(try name($0), bytes) }
+    default:
+      for index in warmUp where try await store.get(try name(index)) != bytes {
+        throw StorageError(.protocolViolation, .get, detail: "other bytes")
+      }
+      return try await perform(count, atOnce: atOnce) { index in
+        guard try await store.get(try name(index)).count == size else {
+          throw StorageError(.truncated, .get, detail: "another size")
         }
-      })
+      }
+    }
   }
 }
 
-let arguments = CommandLine.arguments.dropFirst()
-guard arguments.count == 2, let url = arguments.first, let run = arguments.last else {
-  print("usage: store-benchmark URL RUN")
+guard let work = Work(CommandLine.arguments.dropFirst()) else {
+  print("usage: store-benchmark URL put|get SIZE AT_ONCE COUNT")
   exit(64)
 }
-do { try await measure(url, run) } catch {
+do { print((try await work.run() * 10).rounded() / 10) } catch {
   print("\(error)")
   exit(1)
 }

@@ -134,6 +134,9 @@ public struct RosterState: Hashable, Sendable {
 }
 
 extension Roster {
+  /// Where the household's store is, if a `Next` named one: ``RosterState/store``, without all the rest of it.
+  public var store: String? { whole.store }
+
   /// What the roster amounts to now, without entries that wait, are refused, fell or need a newer version.
   ///
   /// Computed from all that is known each time: keep it while the roster does not change.

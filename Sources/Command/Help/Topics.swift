@@ -133,16 +133,21 @@ enum Topics {
           Term("path-style=1", "the bucket's name stands in the path, not in the host's name"),
           Term("profile=NAME", "the section of the shared credentials file that has the keys"),
           Term("ca=FILE", "the certificate authorities to trust, in PEM, instead of the system's"),
-          Term("sign-payload=0", "leaves bodies out of signatures; https only"),
+          Term("sign-payload=0", "leaves bodies out of signatures; https only, or this machine"),
           Term("proxy=URL", "goes through this proxy; the environment's are not looked at"),
           Term("insecure=1", "allows plain http to another machine"),
         ]),
         .paragraph(
-          "Keys never stand in the URL, which invites carry. They come from the profile that the URL names; else from "
+          "What a store asks for never stands in the URL, which invites carry. --credential-file FILE reads it from a file that only "
+            + "you can read (chmod 600), with lines \"name = value\": user and password for WebDAV; access-key, secret-key and, for "
+            + "temporary keys, session-token for S3. It is kept in the keyring for exactly that URL and given to no other; "
+            + "\"latchkey store credential\" changes it. Without one it is taken from the environment:"),
+        .paragraph(
+          "S3 keys come from the profile that the URL names; else from "
             + "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else from the profile in AWS_PROFILE, or "
             + "\"default\", of ~/.aws/credentials or ~/.aws/config."),
         .paragraph(
-          "A WebDAV URL takes ca=FILE, proxy=URL and insecure=1. The user's name comes from LATCHKEY_WEBDAV_USER, the password "
+          "A WebDAV URL takes ca=FILE, proxy=URL and insecure=1. Its user's name comes from LATCHKEY_WEBDAV_USER, the password "
             + "from the first line of the file named by LATCHKEY_WEBDAV_PASSWORD_FILE, which nobody else may be able to read. A server "
             + "learns the password that it is sent: set LATCHKEY_WEBDAV_HOST to the one that it is for."),
         .paragraph(

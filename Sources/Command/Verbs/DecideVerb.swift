@@ -5,6 +5,7 @@ extension Verbs {
     name: "decide",
     summary: "answer what \"latchkey status\" says is waiting for you",
     arguments: [decisionID, choice],
+    options: [.credentialFile],
     exits: [
       .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .decisionNeeded,
     ],
@@ -13,8 +14,11 @@ extension Verbs {
     body: .runs { arguments, context throws(CommandError) in
       let id = try arguments.required(decisionID)
       let choice = try arguments.required(choice)
+      let credential = try arguments.credential()
       if !context.globals.dryRun {
-        try await context.performing { () async throws(LatchkeyError) in try await context.library.decide(id, choice) }
+        try await context.performing { () async throws(LatchkeyError) in
+          try await context.library.decide(id, choice, credential: credential)
+        }
       }
       let message = context.globals.dryRun ? "\(id) would be answered: \(choice)." : "\(id) is answered: \(choice)."
       return Outcome(

@@ -19,7 +19,7 @@ extension Verbs {
     ],
     arguments: [action, inviteID],
     options: [
-      db, .zone.saying("accept: which zone of the household, if it has several"),
+      db, .credentialFile, .zone.saying("accept: which zone of the household, if it has several"),
       .store.saying("accept: where the household's store is reached from here"), .template,
     ],
     exits: [
@@ -57,7 +57,7 @@ extension Verbs {
     })
 
   private static func refuseJoinOptions(_ arguments: ParsedArguments) throws(CommandError) {
-    for option in [db, .zone, .store, .template] where arguments[option] != nil {
+    for option in [db, .zone, .store, .template, .credentialFile] where arguments[option] != nil {
       throw .usage(
         "unexpected-option", "--\(option.name) is for \"latchkey inbox accept\".", next: ["latchkey inbox --help"])
     }
@@ -94,7 +94,8 @@ extension Verbs {
     _ id: String, _ arguments: ParsedArguments, _ context: Context
   ) async throws(CommandError) -> Outcome {
     let options = JoinOptions(
-      database: arguments[db], zone: arguments[.zone], store: arguments[.store], template: arguments[.template])
+      database: arguments[db], zone: arguments[.zone], store: arguments[.store], template: arguments[.template],
+      credential: try arguments.credential())
     let report = try await joining(context) { agree async throws(LatchkeyError) in
       try await context.library.acceptInvite(id, options: options, agree: agree)
     }

@@ -9,7 +9,7 @@ extension Verbs {
         + "there is encrypted. If the directory does not exist it is made.",
       "With one device only, losing the device loses the keys: add a second one with \"latchkey device add\".",
     ],
-    options: [Option.name.required, .device, Option.store.required],
+    options: [Option.name.required, .device, Option.store.required, .credentialFile],
     exits: [.storeUnavailable, .databaseBusy, .keyRefused, .newerFormat],
     data: [
       Term("member", "your id"), Term("device", "this device's id"),
@@ -21,8 +21,10 @@ extension Verbs {
       let name = try arguments.required(.name)
       let store = try arguments.required(.store)
       try context.refuseDryRun("init", "identity and keys are random")
+      let credential = try arguments.credential()
       let identity = try await context.performing { () async throws(LatchkeyError) in
-        try await context.library.initialize(name: name, device: arguments[.device], store: store)
+        try await context.library.initialize(
+          name: name, device: arguments[.device], store: store, credential: credential)
       }
       let own = identity.households.first(where: \.isPrivate)
       var outcome = Outcome(

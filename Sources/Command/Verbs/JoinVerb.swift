@@ -27,6 +27,7 @@ extension Verbs {
       .name.saying("your name, if this device has no identity yet"), .device, personalStore,
       .store.saying("where the household's store is reached from here"), .template,
       .words.saying("the ten words that the inviter's screen shows, where words are compared"),
+      .credentialFile,
     ],
     exits: [
       .unusableDatabase, .cancelled, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
@@ -57,7 +58,7 @@ extension Verbs {
       let options = JoinOptions(
         database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
         personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template],
-        words: arguments[.words])
+        words: arguments[.words], credential: try arguments.credential())
       let report = try await joining(context) { agree async throws(LatchkeyError) in
         try await context.library.join(link: link, options: options, agree: agree)
       }

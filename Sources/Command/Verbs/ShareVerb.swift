@@ -12,6 +12,7 @@ extension Verbs {
     options: [
       Option.household.saying("the household's name").required,
       Option.store.saying("where the household's data is kept (default: your personal store)"),
+      .credentialFile,
     ],
     exits: [
       .unusableDatabase, .notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused,
@@ -27,9 +28,10 @@ extension Verbs {
       let path = try arguments.required(.database)
       let household = try arguments.required(.household)
       if context.globals.dryRun { return try await wouldShare(path, household, context) }
+      let credential = try arguments.credential()
       context.terminal.progress.report(Progress.Step(phase: "sharing", done: 0, total: nil, bytes: 0))
       let report = try await context.performing { () async throws(LatchkeyError) in
-        try await context.library.share(path, household: household, store: arguments[.store])
+        try await context.library.share(path, household: household, store: arguments[.store], credential: credential)
       }
       let message = "\(path) is shared with the household \(report.household): \(counted(report.rows, "row"))"
       var outcome = Outcome(

@@ -16,7 +16,7 @@ extension Verbs {
       Term(
         "databases",
         "[{path, zones: [{name, household, mode, epoch, last_acknowledged, last_heard: {device: time}, waiting, parked, "
-          + "warnings: [{code, message}], parked_rows: [{table, record, reason}]}]}], mode: personal, owner or participant; a file that cannot be read has no "
+          + "warnings: [{code, message}], store, mirror, parked_rows: [{table, record, reason}]}]}], mode: personal, owner or participant; store and mirror: URLs, mirror null for none; a file that cannot be read has no "
           + "zones, but error: {code, message, next}; parked_rows lists the first hundred"),
       Term(
         "decisions",
@@ -51,6 +51,7 @@ extension Verbs {
     if let error = database.error { lines.append(Line(.warning, error.message)) }
     guard let zone = database.zone else { return lines }
     lines.append(Line(.detail, "\(zone.name), household \(zone.household), \(zone.mode), epoch \(zone.epoch)"))
+    lines.append(Line(.detail, "kept in \(zone.store)" + (zone.mirror.map { ", and in \($0)" } ?? "")))
     let acknowledged = zone.lastAcknowledged.map { Moment($0).shown } ?? "never"
     lines.append(Line(.detail, "\(zone.waiting) waiting, \(zone.parked) parked; last acknowledged \(acknowledged)"))
     if !zone.lastHeard.isEmpty {
@@ -89,6 +90,7 @@ extension Verbs {
       "epoch": .text(zone.epoch),
       "last_acknowledged": zone.lastAcknowledged.map(JSON.moment) ?? .null, "last_heard": lastHeard(zone),
       "waiting": .count(zone.waiting), "parked": .count(zone.parked), "warnings": .warnings(zone.warnings),
+      "store": .text(zone.store), "mirror": .text(zone.mirror),
       "parked_rows": .array(
         zone.parkedRows.map {
           ["table": .text($0.table), "record": .text($0.record.description), "reason": .text($0.reason)]

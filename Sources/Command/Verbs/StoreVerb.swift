@@ -20,6 +20,7 @@ extension Verbs {
           "A place that breaks a promise which a household relies on ends it with 1 and the code \"store-unfit\".",
         ],
         arguments: [.storeURL],
+        options: [.credentialFile],
         exits: [.storeUnavailable],
         data: [
           Term("store", "its URL"),
@@ -36,9 +37,10 @@ extension Verbs {
         body: .runs { arguments, context throws(CommandError) in
           let url = try arguments.required(.storeURL)
           try context.refuseDryRun("store test", "a store is tested by using it")
+          let credential = try arguments.credential()
           let progress = context.terminal.progress
           let report = try await context.performing { () async throws(LatchkeyError) in
-            try await context.library.testStore(url) { done, total in
+            try await context.library.testStore(url, credential: credential) { done, total in
               progress.report(Progress.Step(phase: "testing", done: done, total: total, bytes: 0))
             }
           }
@@ -48,12 +50,14 @@ extension Verbs {
         name: "ls",
         summary: "list the objects in a store",
         arguments: [.storeURL],
+        options: [.credentialFile],
         exits: [.storeUnavailable],
         data: [Term("objects", "[{name, size}], in byte order of the names"), Term("bytes", "of all of them")],
         body: .runs { arguments, context throws(CommandError) in
           let url = try arguments.required(.storeURL)
+          let credential = try arguments.credential()
           let entries = try await context.performing { () async throws(LatchkeyError) in
-            try await context.library.listStore(url)
+            try await context.library.listStore(url, credential: credential)
           }
           let bytes = entries.reduce(0) { $0 + $1.size }
           let rows = Columns(entries.map { ["\($0.size)", $0.name.text] }, rightAligned: [0]).lines
@@ -65,7 +69,33 @@ extension Verbs {
               "bytes": .count(bytes),
             ])
         }),
+      move, mirror, credential,
     ]))
+
+  private static let credential = Verb(
+    name: "credential",
+    summary: "change what a household's store asks for on this device",
+    details: [
+      "Tries the credential out, and keeps it in the keyring for that store instead of the former one, which stays if the store "
+        + "does not take it."
+    ],
+    options: [.household, Option.credentialFile.required],
+    exits: [.notAttached, .storeUnavailable, .databaseBusy, .keyRefused],
+    data: [Term("household", "its name"), Term("store", "its URL")],
+    examples: ["latchkey store credential --household Smiths --credential-file smiths.credential"],
+    body: .runs { arguments, context throws(CommandError) in
+      try context.refuseDryRun("store credential", "a credential is tried out by using it")
+      guard let credential = try arguments.credential() else {
+        throw .usage("missing-option", "--credential-file is missing.", next: ["latchkey help store credential"])
+      }
+      let place = try await context.performing { () async throws(LatchkeyError) in
+        try await context.library.setCredential(of: arguments[.household], credential)
+      }
+      let message = "The store of \(place.household) takes the credential, which is kept on this device."
+      return Outcome(
+        message, .lines([Line(.done, message)]),
+        data: ["household": .text(place.household), "store": .text(place.store)])
+    })
 
   private static func outcome(_ report: StoreTestReport) -> Outcome {
     let results = report.conformance.results

@@ -18,6 +18,7 @@ extension LatchkeyError {
       self.init(TablesError(error, path: path ?? "the database"), path: path ?? "the database")
     case let error as EngineError: self.init(error)
     case let error as KeyringError: self.init(error)
+    case let error as StoreCredentialError: self.init(credential: error)
     case let error as LocatorError: self.init(.usage, "bad-store-url", error.description)
     case let error as LogError:
       self.init(
@@ -37,6 +38,14 @@ extension LatchkeyError {
         .store, "store-missing", message, next: ["mount the folder or check the store's URL, then run it again"])
     case .quotaExceeded: self.init(.store, "store-full", message, next: [error.next])
     case .readOnly, .forbidden: self.init(.store, "store-read-only", message, next: [error.next])
+    case .unauthorized:
+      self.init(
+        .store, "store-unauthorized", message,
+        next: [
+          error.next,
+          "give the right one with --credential-file FILE; for a household's store: latchkey store credential "
+            + "--household NAME --credential-file FILE",
+        ])
     default: self.init(.store, "store-" + error.code, message, next: error.next.isEmpty ? [] : [error.next])
     }
   }

@@ -45,4 +45,6 @@ struct JoinPlace {
   /// Whether an earlier call made the file already.
   let isFilled: Bool
   let access: StoreAccess
+  /// What the store asks for, to be kept once the household is joined; nil where it asks for nothing, or it is kept already.
+  let credential: StoreCredential?
 }

@@ -48,6 +48,7 @@ extension Home {
     let contents = try contents()
     let now = world.now()
     var kept = try state(of: membership.id)
+    try checkStore(kept)
     var engine = SyncRound(
       state: kept, zone: replica?.binding.zone, device: contents.device, now: now, random: world.random())
     var performer = try replica.map { try self.performer($0, membership, now: now) }
@@ -68,6 +69,8 @@ extension Home {
       case .keep(let state):
         try keep(state, after: kept)
         kept = state
+        // What was just read may say that the household is somewhere else now: then nothing more is sent here.
+        try checkStore(state)
         event = .kept
       case .database(let request):
         performer?.household = engine.household

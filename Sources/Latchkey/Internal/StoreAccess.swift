@@ -1,6 +1,7 @@
 internal import LatchkeyEncoding
 internal import LatchkeyEngine
 internal import LatchkeyKeys
+internal import LatchkeyMirror
 internal import LatchkeyStorage
 
 /// A household's store, opened: with retries, and every request counted.
@@ -8,6 +9,17 @@ struct StoreAccess: Sendable {
   let store: any ObjectStore
   let counts: RequestCounts
   let locator: Locator
+  /// Where the household is kept on two stores from here, and both can be reached.
+  var mirror: Mirrored?
+  /// What is wrong with one of the two.
+  var notes: [Warning] = []
+
+  /// The two stores of a mirror, and both as one.
+  struct Mirrored: Sendable {
+    let both: MirrorStore
+    let first: any ObjectStore
+    let second: any ObjectStore
+  }
 
   /// Objects fetched at the same time.
   static let atOnce = 4
@@ -89,16 +101,24 @@ extension Home {
   /// Fewer and shorter than for requests: a device without a network is to be told so soon.
   private static let opening = RetryPolicy(maximumAttempts: 4, base: .milliseconds(250), cap: .seconds(2))
 
-  func openStore(_ locator: Locator, mode: OpenMode = .existing) async throws -> StoreAccess {
-    let counts = RequestCounts()
+  /// Opens a store with the credential that belongs to it: the one given, or the one that this device keeps for exactly this
+  /// locator. Without either it is left to the adapter where it looks for one.
+  func openStore(
+    _ locator: Locator, mode: OpenMode = .existing, credential: StoreCredential? = nil,
+    counts: RequestCounts = RequestCounts()
+  ) async throws -> StoreAccess {
     let stores = stores
+    let credential = try credential ?? keptCredential(for: locator)
     let opened = try await Self.opening.repeating { @Sendable () async throws(StorageError) in
-      try await stores.open(locator, mode)
+      try await stores.open(locator, mode, credential: credential)
     }
     return StoreAccess(store: RetryingStore(CountingStore(opened, counts: counts)), counts: counts, locator: locator)
   }
 
+  /// Opens a household's store; where this device keeps a mirror of it, both, or whichever can be reached.
   func openStore(of membership: Membership) async throws -> StoreAccess {
-    try await openStore(stores.locator(membership.locator, relativeTo: base))
+    let locator = try stores.locator(membership.locator, relativeTo: base)
+    guard let other = try contents()[membership.id]?.mirror else { return try await openStore(locator) }
+    return try await openMirrored(locator, stores.locator(other, relativeTo: base))
   }
 }
