@@ -2,7 +2,8 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, invites, requests, join, inbox, card, device, status, decide, counts,
+    initialise, attach, detach, sync, share, invite, invites, requests, join, inbox, card, device, status, decide,
+    counts,
     explain, members, leave,
     key, export, store, forget,
     completion, help,
