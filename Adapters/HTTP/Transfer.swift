@@ -65,8 +65,7 @@ final class Transfer {
     set(CURLOPT_TCP_KEEPALIVE, 1)
     // A cancelled request does not wait for its host's name to be resolved.
     set(CURLOPT_QUICK_EXIT, 1)
-    set(CURLOPT_BUFFERSIZE, Self.bufferBytes)
-    set(CURLOPT_UPLOAD_BUFFERSIZE, Self.bufferBytes)
+    set(CURLOPT_BUFFERSIZE, 128 << 10)
     set(CURLOPT_FORBID_REUSE, 0)
     set(CURLOPT_FRESH_CONNECT, 0)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
@@ -98,13 +97,6 @@ final class Transfer {
     return HTTPError(.configuration, detail: failure)
   }
 
-  /// Of one read or write of a socket. Much more gets in the way of the processor's caches.
-  private static let bufferBytes = 256 << 10
-
-  /// Up to this size libcurl sends a body in one piece with the header, so that the server is not woken up twice. Fewer than
-  /// 64 KiB, which is where libcurl ends to do so.
-  private static let smallBody = (64 << 10) - 1
-
   private func setMethod(_ long: (CURLoption, Int) -> Void, _ text: (CURLoption, String?) -> Void) {
     // Sets back a HEAD, or a request with a body.
     long(CURLOPT_HTTPGET, 1)
@@ -112,13 +104,6 @@ final class Transfer {
     if request.method == "HEAD" {
       long(CURLOPT_NOBODY, 1)
       text(CURLOPT_CUSTOMREQUEST, nil)
-    } else if let body = request.body, body.count <= Self.smallBody {
-      // The body of a POST, whatever the method is called: copied, and sent along with the header.
-      _ = lk_curl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
-      // NULL would ask the read callback; of this one byte nothing is taken.
-      let bytes = body.isEmpty ? [0] : body
-      _ = bytes.withUnsafeBytes { lk_curl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, $0.baseAddress) }
-      text(CURLOPT_CUSTOMREQUEST, request.method)
     } else if let body = request.body {
       long(CURLOPT_UPLOAD, 1)
       text(CURLOPT_CUSTOMREQUEST, request.method)
@@ -153,8 +138,6 @@ final class Transfer {
     // libcurl asks for leave before every PUT, and a server that does not answer that costs a second. For large bodies
     // it is worth it: a refusal then costs no transfer.
     if (request.body?.count ?? 0) <= 1 << 20 { lines.append("Expect:") }
-    // Nor is a body a form unless it says so.
-    if request.body != nil, request.headers["Content-Type"] == nil { lines.append("Content-Type:") }
     for line in lines { headerList = curl_slist_append(headerList, line) ?? headerList }
     return lk_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headerList)
   }

@@ -57,6 +57,8 @@ public enum DatabaseRequest: Sendable {
   case renew
   /// Publish again what this file holds of a log beyond what counts of it since its author was removed (format §8, *Limits*).
   case carry(Origin)
+  /// What the database amounts to now, to compare with what others say of themselves.
+  case facts
   /// Epochs that were left were looked through.
   case probed([EpochID])
   /// Own heads that may be deleted from the store.
@@ -78,6 +80,8 @@ public enum DatabaseReply: Sendable {
   case loaded(belief: Belief, own: OwnLog)
   /// How many rows came in, and what stopped the log before its end.
   case applied(rows: Int, refused: Finding?)
+  /// How far every log is merged, the own one included, and what the rows come to.
+  case facts(ZoneFacts)
   /// How many rows were sealed, and whether more wait.
   case sealed(rows: Int, released: Int, more: Bool)
   case outbox([OutboxItem])

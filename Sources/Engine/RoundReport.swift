@@ -50,7 +50,7 @@ public struct RoundReport: Equatable, Sendable {
   public var hasSetAside: Bool {
     findings.contains {
       switch $0 {
-      case .damaged, .newer, .fork, .missing, .notMine, .rollback, .unreadable: true
+      case .damaged, .newer, .fork, .missing, .notMine, .rollback, .unreadable, .divergence: true
       case .unknownAuthor, .rosterBehind, .notAuthorised, .withheld: false
       }
     }

@@ -11,6 +11,7 @@ struct ZoneExchange {
     case heads(EpochKeys)
     case former(EpochKeys, ObjectName)
     case probing
+    case comparing
     case segments
     case applying(goesOn: Bool)
     case sealing
@@ -45,6 +46,8 @@ struct ZoneExchange {
   private var pursuit: Pursuit?
   private var queue: [OutboxItem] = []
   private var hasSent = false
+  /// Heads that were read whole in this round.
+  private var read: [HeadBody] = []
   private var renewals = 0
 
   private struct Offer {
@@ -148,6 +151,12 @@ struct ZoneExchange {
       return .database(.outbox)
 
     case (.probing, .database(.done)):
+      return compare()
+
+    case (.comparing, .database(.facts(let facts))):
+      for head in read where ZoneFacts(head).diverges(from: facts) {
+        report.findings.append(.divergence(origin: head.origin))
+      }
       return seal()
 
     case (.outbox, .database(.outbox(let items))):
@@ -200,7 +209,7 @@ struct ZoneExchange {
 
   private mutating func nextEpoch() -> Effect {
     guard !epochs.isEmpty else {
-      guard !probed.isEmpty else { return seal() }
+      guard !probed.isEmpty else { return compare() }
       phase = .probing
       return .database(.probed(probed))
     }
@@ -271,6 +280,7 @@ struct ZoneExchange {
     var (groups, author) = reading.drain()
     pursuit = reading
     if isWhole {
+      read.append(reading.body)
       author = belief.noting(citations: reading.body.vector, of: author, now: now, except: isNotCited)
     }
     let origin = reading.origin
@@ -299,6 +309,17 @@ struct ZoneExchange {
     let may = (role ?? .reader) >= .member
     authority[citing] = may
     return may
+  }
+
+  /// Whoever has merged exactly what the author of a head had must hold the same rows. Those of readers do not: what they change stays
+  /// with them.
+  private mutating func compare() -> Effect {
+    let roster = state.roster
+    func writes(_ device: DeviceID) -> Bool { roster.role(of: device) ?? .reader >= .member }
+    read.removeAll { !writes($0.origin.device) }
+    guard !read.isEmpty, writes(state.log.origin.device) else { return seal() }
+    phase = .comparing
+    return .database(.facts)
   }
 
   private mutating func seal() -> Effect {

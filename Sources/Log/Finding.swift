@@ -19,6 +19,8 @@ public enum Finding: Error, Hashable, Sendable {
   /// A member's device says that it had accepted more of a log than the store has shown since, for longer than a grace time: withheld, late,
   /// or a false citation. Whose log it is, is not to blame.
   case withheld(origin: Origin, accepted: UInt64, cited: UInt64, by: DeviceID)
+  /// A device that has merged exactly what this one has holds other rows: damage on one of the two, or a device that is not honest.
+  case divergence(origin: Origin)
   /// A log under this device's own name that it did not write: keys were copied or stolen, or an old copy is in use.
   case notMine(origin: Origin)
   /// A reader's row entries: chained, not applied.

@@ -37,6 +37,8 @@ struct Participant {
   var log: OwnLog?
   var outbox: [(id: Int64, object: SealedObject)] = []
   var applied: [[UInt8]] = []
+  /// What its rows come to.
+  var digest = Hash32.zero
   /// What the app wrote and nobody has sealed.
   var written: [[UInt8]] = []
 
@@ -113,6 +115,10 @@ struct Participant {
       outbox.removeAll { $0.id == item.id }
       return .acknowledged(rows: 1)
     case .renew: return .loaded(belief: belief, own: newLog(2, household))
+    case .facts:
+      var vector = belief.vector
+      if let log, let hash = log.lastHash { vector[log.origin] = Mark(sequence: log.lastSequence, hash: hash) }
+      return .facts(ZoneFacts(vector: vector, digest: digest, unapplied: []))
     case .carry, .probed: return .done
     case .supersededHeads:
       return .superseded(
@@ -147,7 +153,7 @@ struct Participant {
         signing: self.keys.signing)
     }
     written = []
-    let facts = HeadFacts(vector: belief.vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: .zero)
+    let facts = HeadFacts(vector: belief.vector, rosterHeads: rosterHeads, hlc: log.lastHLC, digest: digest)
     guard let keys = household.keys(of: log.epoch) else { throw EngineError.noKey(log.epoch) }
     let objects = try log.seal(facts, keys: keys, signing: self.keys.signing, now: now, random: &random)
     for object in objects { outbox.append((Int64(outbox.count + 1) + Int64(log.counter) * 100, object)) }
@@ -173,6 +179,7 @@ struct Participant {
       case .supersededHeads: "superseded"
       case .forgetHeads: "forget"
       case .carry: "carry"
+      case .facts: "facts"
       case .probed: "probed"
       }
     case .finish: "finish"

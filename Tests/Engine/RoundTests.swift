@@ -172,6 +172,51 @@ struct RoundTests {
     #expect(last.isProvisional == false)
   }
 
+  @Test(
+    "who has merged exactly the same and holds other rows is named; a reader's own rows, and what is under way, are none"
+  )
+  func divergence() throws {
+    var home = try Household("divergence")
+    var ben = try home.join("Ben")
+    home.ana.written = [[1]]
+    home.ana.digest = hash32("1", parts: 0) { _ in }
+    _ = try home.ana.sync(&home.shelf)
+    ben.digest = hash32("1", parts: 0) { _ in }
+    #expect(try ben.sync(&home.shelf).findings.isEmpty)
+    #expect(ben.effects.contains("facts"))
+
+    // Ana has not seen what Ben wrote since: nothing can be said.
+    let before = home.shelf
+    ben.written = [[2]]
+    _ = try ben.sync(&home.shelf)
+    let withBen = home.shelf
+    home.shelf = before
+    home.ana.written = [[3]]
+    home.ana.digest = hash32("2", parts: 0) { _ in }
+    _ = try home.ana.sync(&home.shelf)
+    home.shelf.objects.merge(withBen.objects) { first, _ in first }
+    #expect(try ben.sync(&home.shelf).findings.isEmpty)
+
+    // Both have read everything, and one comes to something else.
+    home.ana.written = [[5]]
+    home.ana.digest = hash32("4", parts: 0) { _ in }
+    _ = try home.ana.sync(&home.shelf)
+    var reader = ben
+    #expect(try ben.sync(&home.shelf).findings == [.divergence(origin: try #require(home.ana.log).origin)])
+    // Said once for one head.
+    #expect(try ben.sync(&home.shelf).findings.isEmpty)
+
+    // Ben as a reader: what he changes stays with him.
+    let person = try #require(home.ana.state.roster.state.device(ben.keys.id)?.person)
+    try home.ana.state.writeNext(
+      NextChange(roles: [person: .reader], narrowing: [ben.keys.id: []]), now: 1_000, random: &home.ana.random)
+    _ = try home.ana.sync(&home.shelf)
+    #expect(
+      !(try reader.sync(&home.shelf).findings.contains {
+        if case .divergence = $0 { true } else { false }
+      }))
+  }
+
   @Test("a zone that was closed ends the round before any row is read or sent")
   func closed() throws {
     var home = try Household("closed")

@@ -72,6 +72,7 @@ struct Bystander {
     case .outbox: return .outbox([])
     case .acknowledge: return .acknowledged(rows: 0)
     case .supersededHeads: return .superseded([])
+    case .facts: return .facts(ZoneFacts(vector: [:], digest: .zero, unapplied: []))
     case .carry, .probed, .forgetHeads: return .done
     }
   }

@@ -352,7 +352,7 @@ extension Finding {
     switch self {
     case .damaged(let object, _), .newer(let object, _), .unknownAuthor(_, let object), .missing(let object, _):
       [object]
-    case .rollback, .fork, .rosterBehind, .withheld, .notMine, .notAuthorised, .unreadable: []
+    case .rollback, .fork, .rosterBehind, .withheld, .notMine, .notAuthorised, .unreadable, .divergence: []
     }
   }
 }

@@ -285,6 +285,9 @@ final class World {
       trace.note("\(device.name) received \(report.received), stamped \(report.stamped), sent \(report.sent)")
       if report.sent == 0, report.received == 0, report.stamped == 0 { marks[.emptyRounds] += 1 }
       device.lastReport = report
+      for case .divergence(let origin) in report.findings where isChecking {
+        throw Violation(.convergence, "\(device.name) takes \(origin.device.short) for one that holds other rows")
+      }
       device.loseRound()
       return false
     }
@@ -362,7 +365,7 @@ final class World {
       return reply
     case .renew: throw Violation(.fork, "\(device.name) believes that somebody else wrote its log")
     case .carry: throw Violation(.membership, "\(device.name) carries what nobody was removed for")
-    case .load, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
+    case .load, .facts, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
       return try performer.perform(request)
     }
   }
@@ -379,6 +382,7 @@ private func words(_ effect: Effect) -> String {
   case .database(let request):
     switch request {
     case .load: "load"
+    case .facts: "facts"
     case .carry(let origin): "carry \(origin)"
     case .probed(let epochs): "probed \(epochs.count)"
     case .apply(let groups, let origin, _): "apply \(groups.count) of \(origin)"

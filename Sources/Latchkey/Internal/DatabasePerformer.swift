@@ -58,6 +58,16 @@ package struct DatabasePerformer {
         try replica.transaction { try enter(household.epoch, log) }
       }
       return .loaded(belief: try belief(), own: try logToWrite())
+    case .facts:
+      var vector = try belief().vector
+      if let log = try ownLog(), log.lastSequence > 0, let hash = log.lastHash {
+        vector[log.origin] = Mark(sequence: log.lastSequence, hash: hash)
+      }
+      return .facts(
+        ZoneFacts(
+          vector: vector, digest: replica.digest,
+          unapplied: Set(
+            try replica.heldGroups().map { ZoneFacts.Position(origin: $0.origin, sequence: $0.sequence) })))
     case .apply(let groups, let origin, let author):
       return try apply(groups, origin, author)
     case .seal:

@@ -48,6 +48,12 @@ extension Warning {
           "Device \(by.short) says that device \(origin.device.short) has written up to entry \(cited); for more than a day the store has shown "
           + "entries up to \(accepted) only: \(accepted + 1)–\(cited) are withheld, late, or never were. Unproven, says \(by.short)."
       )
+    case .divergence(let origin):
+      self.init(
+        code: "divergence",
+        message:
+          "Device \(origin.device.short) has merged exactly what this one has, and holds other rows: one of the two is damaged, or not honest. Compare them: latchkey counts DB, there and here."
+      )
     case .notMine(let origin):
       self.init(
         code: "not-mine",
