@@ -207,7 +207,9 @@ public actor Home {
     return HouseholdSecrets(
       device: contents.device,
       held: Dictionary((known?.epochs ?? []).map { ($0.id, $0.key) }, uniquingKeysWith: { first, _ in first }),
-      link: known?.joining.map { HouseholdSecrets.Link(invite: $0.invite, box: $0.secret.keys.boxKey) })
+      link: known?.joining.map {
+        HouseholdSecrets.Link(invite: $0.invite, box: $0.secret?.keys.boxKey ?? contents.device.box)
+      })
   }
 
   /// Keeps a state in place of the one it was made from. If another process has kept one meanwhile, nothing is kept: this

@@ -102,7 +102,8 @@ extension Verbs {
         outcome.notes.append(
           Line(
             .warning,
-            "Your personal household was not found there. If you had one, run this again with its store: it leads to all others."))
+            "Your personal household was not found there. If you had one, run this again with its store: it leads to all others."
+          ))
       }
       outcome.next =
         report.zones.map { "latchkey attach NEW-FILE --zone \($0.zone.quotedForShell)   (household \($0.household))" }
