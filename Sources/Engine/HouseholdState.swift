@@ -197,8 +197,10 @@ public struct HouseholdState: Sendable {
 
   /// The store has lost part of the roster: all of it goes there again as copies, and this device's log is announced anew.
   ///
-  /// - Parameter shown: names below the roster's prefix.
-  mutating func restore(shown: [ObjectName], random: inout some RandomSource) throws(EngineError) {
+  /// - Parameters:
+  ///   - shown: names below the roster's prefix: what is there need not be written.
+  ///   - random: nonces.
+  public mutating func restore(shown: [ObjectName], random: inout some RandomSource) throws(EngineError) {
     guard roster.role(of: log.origin.device) != nil else { return }
     let keys = try currentKeys()
     for copy in RosterCopy.copies(of: entries) {

@@ -323,7 +323,7 @@ public struct Roster: Sendable {
 
   /// Whether a device's person is a reader, or was one since the device came in.
   public func wasReader(_ device: DeviceID) -> Bool {
-    if roleAtEnrolment(of: device) ?? .reader == .reader || whole.role(of: device) ?? .reader == .reader { return true }
+    if whole.role(of: device) ?? .reader == .reader || roleAtEnrolment(of: device) == .reader { return true }
     guard let person = person(ofAny: device) else { return true }
     return entries.contains { entry in
       guard case .next(let next) = entry.operation else { return false }

@@ -28,7 +28,7 @@ extension Home {
           if try bringKit(membership) { _ = try await attemptRound(membership, access: access, replica: nil) }
         }
         return report
-      } catch is Overtaken { continue }
+      } catch is Overtaken { continue } catch EngineError.storeMissing { throw lostStore(membership) }
     }
     throw LatchkeyError(
       .busy, "home-busy", "Other processes keep syncing the same household.", next: ["run it again"])
