@@ -371,13 +371,12 @@ struct ZoneExchange {
     return may
   }
 
-  /// Whoever has merged exactly what the author of a head had must hold the same rows. Those of readers do not: what they change stays
-  /// with them.
+  /// Whoever has merged exactly what the author of a head had must hold the same rows. Those who are readers, or were, need not: what they
+  /// changed then stays with them.
   private mutating func compare() -> Effect {
     let roster = state.roster
-    func writes(_ device: DeviceID) -> Bool { roster.role(of: device) ?? .reader >= .member }
-    read.removeAll { !writes($0.origin.device) }
-    guard !read.isEmpty, writes(state.log.origin.device) else { return seal() }
+    read.removeAll { roster.wasReader($0.origin.device) }
+    guard !read.isEmpty, !roster.wasReader(state.log.origin.device) else { return seal() }
     phase = .comparing
     return .database(.facts)
   }

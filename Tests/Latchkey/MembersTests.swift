@@ -171,6 +171,9 @@ struct MembersTests {
     _ = try await ben.sync()
     _ = try await ana.sync()
     #expect(try place.rows("a.db", "SELECT note FROM entries WHERE note = 'again'") == ["again"])
+    // What stays with him is said for as long as it does, and is nobody's damage.
+    #expect(try await ben.status().first?.zone?.warnings.map(\.code) == ["reader-kept-here"])
+    for home in [ana, ben] { #expect(try await home.sync().warnings.isEmpty) }
   }
 
   @Test("whoever leaves is let go by the next that syncs, and the last owner cannot leave")

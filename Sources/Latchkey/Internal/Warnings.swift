@@ -9,6 +9,12 @@ extension Warning {
     message:
       "You are a reader of this household: what you change stays on this device, and does not count for the others.")
 
+  static let wroteAsReader = Warning(
+    code: "reader-kept-here",
+    message:
+      "What you changed in this file while you were a reader is here only. To give it to the others, change those rows again; to drop it, attach a new file to the zone."
+  )
+
   init(_ finding: Finding) {
     switch finding {
     case .damaged(let object, let reason):
