@@ -10,7 +10,7 @@ struct ZoneExchange {
     case listing(EpochKeys)
     case heads(EpochKeys)
     case former(EpochKeys, ObjectName)
-    case ownHead(EpochKeys, heads: [ObjectName], wanted: [ObjectName])
+    case ownHead(EpochKeys, heads: [ObjectName])
     case ownSegments(EpochKeys, heads: [ObjectName])
     case announcing(EpochKeys, heads: [ObjectName])
     case probing
@@ -108,26 +108,17 @@ struct ZoneExchange {
       report.findings += reader.rollbacks(among: below, belief: belief)
       listed[keys.epoch] = below
       let heads = reader.newHeads(among: below, belief: belief, own: own)
-      if mayUpload, !hasRestored, keys.epoch == self.keys.epoch, let own {
-        let wanted = ownHeads(of: own, below, keys)
-        if !wanted.isEmpty {
-          // Listings lag: they are looked up by name before anything is concluded.
-          hasRestored = true
-          phase = .ownHead(keys, heads: heads, wanted: wanted)
-          return .get(wanted)
-        }
+      if mayUpload, !hasRestored, keys.epoch == self.keys.epoch, let own, own.isHeadMissing(among: below, keys: keys) {
+        // Listings lag: it is looked up by name before anything is concluded.
+        hasRestored = true
+        phase = .ownHead(keys, heads: heads)
+        return .get([object(keys.headName(zone: zone, origin: own.origin, counter: own.counter))])
       }
       return look(at: heads, keys)
 
-    case (.ownHead(let keys, let heads, let wanted), .got(let objects)):
-      let missing = wanted.filter { objects[$0] == nil }
-      guard !missing.isEmpty, let own else { return look(at: heads, keys) }
-      report.findings.append(.rollback(origin: own.origin, accepted: max(own.counter, 1), shown: 0))
-      // What the head of this epoch goes on from is lost with the epoch before.
-      guard missing == [object(keys.headName(zone: zone, origin: own.origin, counter: own.counter))] else {
-        phase = .renewing(isReading: false)
-        return .database(.republish)
-      }
+    case (.ownHead(let keys, let heads), .got(let objects)):
+      guard objects.isEmpty, let own else { return look(at: heads, keys) }
+      report.findings.append(.rollback(origin: own.origin, accepted: own.counter, shown: 0))
       phase = .ownSegments(keys, heads: heads)
       return .list(prefix + "/l/")
 
@@ -253,19 +244,6 @@ struct ZoneExchange {
     guard !heads.isEmpty else { return nextEpoch() }
     phase = .heads(keys)
     return .get(heads.map { keys.objectName(zone: zone, $0) })
-  }
-
-  /// Names of own heads that the store has confirmed, that it should show, and that others need: the newest, and the last of the epoch
-  /// before where this one's says that it goes on from there.
-  private func ownHeads(of own: OwnLog, _ below: [ObjectName], _ keys: EpochKeys) -> [ObjectName] {
-    var names: [ObjectName] = []
-    let isMissing = own.isHeadMissing(among: below, keys: keys)
-    if isMissing || !own.isConfirmed, let part = own.formerParts.last, let former = state.keys(of: part.epoch) {
-      let name = former.headName(zone: zone, origin: own.origin, counter: part.counter)
-      if listed[part.epoch]?.contains(name) != true { names.append(former.objectName(zone: zone, name)) }
-    }
-    if isMissing { names.append(object(keys.headName(zone: zone, origin: own.origin, counter: own.counter))) }
-    return names
   }
 
   private mutating func nextCarry() -> Effect {

@@ -17,12 +17,12 @@ extension Home {
     return LatchkeyError(
       error.kind, error.code, error.message,
       next: error.next + [
-        "latchkey decide \(Self.lostStoreID(membership)) republish   (only if the store is lost for good: publishes anew what this device has)"
+        "latchkey decide \(Self.lostStoreID(membership)) republish   (only if the store is lost for good: publishes anew what this device has; everybody who writes does it on a device)"
       ])
   }
 
   /// Publishes a household anew into a place that holds nothing: the same store by its marker, the roster, and all rows of this device's files,
-  /// whoever wrote them. Other devices add what only they hold with their next sync.
+  /// whoever wrote them. Other devices that write do the same: their logs go on from what was lost, which newcomers could not read.
   ///
   /// - Throws: ``LatchkeyError`` of kind `usage` where something lies in the place, `store`, `membership`.
   func republish(_ membership: Membership) async throws {
