@@ -45,7 +45,9 @@ extension Home {
       var contradictions: [Contradiction] = []
       for membership in try self.memberships(of: path) {
         let access = try await openStore(of: membership)
-        let state = try await read(membership, access)
+        // As the store shows it now.
+        let state = try await passingRound(
+          try state(of: membership.id), as: try contents().device, access: access, writing: .seemingly)
         let replica = try path.map { try Replica(path: absolute($0), mode: .readOnly) }
         let zones = replica == nil ? [] : state.roster.state.zones.map(\.id)
         var walk = StoreWalk(state: state, zones: zones, accepted: try replica.map { [try accepted($0)] } ?? [])
@@ -77,25 +79,6 @@ extension Home {
   private func memberships(of path: String?) throws -> [Membership] {
     guard let path else { return try memberships() }
     return [try membership(of: try Replica(path: absolute(path), mode: .readOnly).binding.household)]
-  }
-
-  /// The household as the store shows it now: a round of the roster that keeps and sends nothing.
-  private func read(_ membership: Membership, _ access: StoreAccess) async throws -> HouseholdState {
-    var engine = SyncRound(
-      state: try state(of: membership.id), zone: nil, device: try contents().device, now: world.now(),
-      random: world.random())
-    var event = Event.start
-    while true {
-      switch try engine.step(event) {
-      case .get(let names): event = .got(try await access.get(names))
-      case .list(let prefix): event = .listed(try await access.list(prefix))
-      case .keep: event = .kept
-      case .put: event = .put
-      case .delete: event = .deleted
-      case .finish: return engine.household
-      case .send, .database: throw EngineError.outOfOrder("a roster has no database")
-      }
-    }
   }
 
   /// What a file has read of its zone, and what the store has confirmed of its own log.

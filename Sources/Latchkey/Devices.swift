@@ -16,11 +16,19 @@ public struct RevocationReport: Equatable, Sendable {
   /// Names of the devices that went, the one that was asked for first.
   public let devices: [String]
   /// Households that it is still in, and why: the next sync of any device of this person tries again.
-  public let pending: [Pending]
+  public let pending: [HouseholdFailure]
+}
 
-  public struct Pending: Equatable, Sendable {
-    public let household: String
-    public let why: LatchkeyError
+/// One of several households in which something could not be done.
+public struct HouseholdFailure: Equatable, Sendable {
+  public let household: String
+  public let why: LatchkeyError
+
+  /// - Throws: what it was, if somebody cancelled: that means all of them.
+  init(_ household: String, _ error: any Error) throws(LatchkeyError) {
+    let why = LatchkeyError(error)
+    if why.kind == .cancelled { throw why }
+    (self.household, self.why) = (household, why)
   }
 }
 
@@ -58,19 +66,19 @@ extension Home {
   ///
   /// - Returns: households whose store could not be reached: they hear of it with the next sync.
   @discardableResult
-  public func renameDevice(_ name: String) async throws(LatchkeyError) -> [RevocationReport.Pending] {
+  public func renameDevice(_ name: String) async throws(LatchkeyError) -> [HouseholdFailure] {
     try await reporting {
       try checkName(name, "device name")
       let contents = try contents()
       try keyring.update { $0.deviceName = name }
-      var pending: [RevocationReport.Pending] = []
+      var pending: [HouseholdFailure] = []
       for membership in try memberships() {
         let state = try state(of: membership.id)
         let profile = RosterOperation.profile(personName: contents.personName, deviceName: name)
         guard state.roster.refusal(of: profile, by: state.log.origin) == nil else { continue }
         try write([profile], into: membership)
         do { _ = try await round(membership, access: try await openStore(of: membership)) } catch {
-          pending.append(.init(household: membership.name, why: try LatchkeyError(unlessCancelled: error)))
+          pending.append(try HouseholdFailure(membership.name, error))
         }
       }
       return pending
@@ -94,10 +102,10 @@ extension Home {
   ) async throws(LatchkeyError) -> RevocationReport {
     try await reporting {
       let contents = try contents()
-      var unreachable: [HouseholdID: LatchkeyError] = [:]
+      var unreachable: [HouseholdID: HouseholdFailure] = [:]
       for membership in try memberships() {
         do { _ = try await round(membership, access: try await openStore(of: membership)) } catch {
-          unreachable[membership.id] = try LatchkeyError(unlessCancelled: error)
+          unreachable[membership.id] = try HouseholdFailure(membership.name, error)
         }
       }
       let own = try ownDevices()
@@ -136,19 +144,22 @@ extension Home {
         $0.revoked = Set($0.revoked).union(gone).sorted()
         $0.kept = Set($0.kept).union(kept).subtracting(gone).sorted()
       }
-      var pending: [RevocationReport.Pending] = []
+      var pending: [HouseholdFailure] = []
       for membership in try memberships().sorted(by: { $0.isPrivate && !$1.isPrivate }) {
+        if let failure = unreachable[membership.id] {
+          pending.append(failure)
+          continue
+        }
         do {
-          if let error = unreachable[membership.id] { throw error }
           try await dropRevoked(from: membership, access: try await openStore(of: membership))
-        } catch { pending.append(.init(household: membership.name, why: try LatchkeyError(unlessCancelled: error))) }
+        } catch { pending.append(try HouseholdFailure(membership.name, error)) }
       }
       return RevocationReport(devices: names, pending: pending)
     }
   }
 
   /// Removes from a household what this person has revoked here and is still in it, and what that had added. Costs no request where nothing is.
-  func dropRevoked(from membership: Membership, access: StoreAccess?) async throws {
+  func dropRevoked(from membership: Membership, access: StoreAccess) async throws {
     let contents = try contents()
     guard !contents.revoked.isEmpty else { return }
     let own = try state(of: membership.id).roster.state.devices.filter { $0.person == contents.person }

@@ -444,7 +444,7 @@ extension Home {
       secrets: HouseholdSecrets(
         device: stranger, held: [keys.epoch: keys.key],
         link: HouseholdSecrets.Link(invite: invitation.blob.invite, box: invitation.boxKey)))
-    return try await passingRound(state, as: stranger, access: access, writes: false)
+    return try await passingRound(state, as: stranger, access: access, writing: .never)
   }
 
   /// Checks what the store shows against the invite.
@@ -477,13 +477,11 @@ extension Home {
   private func claim(
     _ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret?
   ) throws -> ComparisonWords {
-    let former = try state(of: shown.household)
-    var state = former
-    let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
-    var random = world.random()
-    try state.enqueue(claim, random: &random)
-    try keep(state, after: former)
-    return ComparisonWords(claim: claim)
+    try change(shown.household) { state, random in
+      let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
+      try state.enqueue(claim, random: &random)
+      return ComparisonWords(claim: claim)
+    }
   }
 
   /// Claims where this device has not claimed yet, or in an epoch that has ended before anybody let it in.

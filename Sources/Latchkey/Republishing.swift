@@ -43,19 +43,17 @@ extension Home {
         "\(membership.locator) is not empty: nothing is published anew over what lies there. Nothing was changed.",
         next: ["latchkey store ls \(membership.locator)", "latchkey sync"])
     }
-    let current = try state(of: membership.id)
-    var state = current
-    var random = world.random()
-    try state.restore(shown: [], random: &random)
-    try state.seal(now: world.now(), random: &random)
-    try keep(state, after: current)
+    try change(membership.id) { state, random in
+      try state.restore(shown: [], random: &random)
+      try state.seal(now: world.now(), random: &random)
+    }
     _ = try await round(membership, access: access)
     for path in try files(of: membership) {
       let replica = try Replica(path: path)
       var performer = try performer(replica, membership)
       try performer.publish(
         under: try newBinding(membership, replica.binding.zone, replica.binding.zoneName),
-        household: try self.state(of: membership.id))
+        household: try state(of: membership.id))
       _ = try await round(membership, access: access, replica: replica)
     }
   }

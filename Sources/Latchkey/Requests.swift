@@ -41,16 +41,9 @@ extension Home {
       let request = try chosen(id, requests)
       try request.words.require(words)
       let access = try await openStore(of: membership)
-      var random = world.random()
-      for _ in 0..<8 {
-        let former = try state(of: membership.id)
-        var state = former
-        try state.admit(
-          request, admitter: try contents().personName, now: world.now(), random: &random)
-        do {
-          try keep(state, after: former)
-          break
-        } catch is Overtaken { continue }
+      let admitter = try contents().personName
+      try change(membership.id) { state, random in
+        try state.admit(request, admitter: admitter, now: world.now(), random: &random)
       }
       if request.epoch == nil {
         try await refuseOthers(request.terms, except: request.claim.device.id, membership, access)
@@ -86,21 +79,18 @@ extension Home {
     let names = try await access.list(room.prefix + "/c/").sorted().prefix(SyncRound.claimsInRoom)
     var waiting: [DeviceID] = []
     for (name, bytes) in try await access.get(Array(names)).sorted(by: { $0.key < $1.key }) {
-      guard let below = ObjectName(String(name.text.dropFirst(room.prefix.utf8.count + 1))),
+      guard let below = name.below(room.prefix),
         let content = try? Envelope.open(bytes, at: room.place(.claim, below), key: room.key),
         let claim = try? Claim(decoding: content), room.claimName(claim.device.id) == below, claim.device.id != device
       else { continue }
       waiting.append(claim.device.id)
     }
     guard !waiting.isEmpty else { return }
-    for _ in 0..<8 {
-      let former = try state(of: membership.id)
-      var state = former
-      var random = world.random()
+    let name = try contents().personName
+    try change(membership.id) { state, random in
       for device in waiting where state.roster.keys(of: device) == nil {
-        try state.refuse(device, terms, by: try contents().personName, random: &random)
+        try state.refuse(device, terms, by: name, random: &random)
       }
-      do { return try keep(state, after: former) } catch is Overtaken { continue }
     }
   }
 

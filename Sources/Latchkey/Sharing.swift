@@ -312,9 +312,9 @@ extension Home {
   }
 
   func findGenesis(_ keys: EpochKeys, _ access: StoreAccess) async throws -> StoredEntry? {
-    let prefix = keys.prefix(.roster) + "/"
-    for name in try await access.list(prefix).sorted(by: { $0 > $1 }) {
-      guard let below = ObjectName(String(name.text.dropFirst(prefix.count))),
+    let prefix = keys.prefix(.roster)
+    for name in try await access.list(prefix + "/").sorted(by: { $0 > $1 }) {
+      guard let below = name.below(prefix),
         below.text.hasPrefix("r/") || HeadName(below) != nil,
         let bytes = try await access.get([name])[name]
       else { continue }

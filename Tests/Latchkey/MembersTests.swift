@@ -255,9 +255,8 @@ struct MembersTests {
     try place.withhold(written)
     try await ben.leave()
     try place.showAgain(written)
-    for home in [ana, ben, ana, ben] {
-      #expect(try await home.sync().warnings.map(\.code).contains("leave-lapsed") || home === ana)
-    }
+    for home in [ana, ben] { _ = try await home.sync() }
+    for home in [ana, ben] { #expect(try await home.sync().warnings.map(\.code).contains("leave-lapsed")) }
     #expect(try await names(ana) == ["Ana", "Ben"])
     #expect(try await ana.status().first?.zone?.warnings.map(\.code) == ["leave-lapsed"])
     try await ana.removeMember("Ben")

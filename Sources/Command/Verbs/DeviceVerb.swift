@@ -62,7 +62,7 @@ extension Verbs {
         examples: ["latchkey device rename \"Ana's laptop\""],
         body: .runs { arguments, context throws(CommandError) in
           let name = try arguments.required(newName)
-          var pending: [RevocationReport.Pending] = []
+          var pending: [HouseholdFailure] = []
           if !context.globals.dryRun {
             pending = try await context.performing { () async throws(LatchkeyError) in
               try await context.library.renameDevice(name)
@@ -72,8 +72,8 @@ extension Verbs {
             context.globals.dryRun ? "This device would be called \(name)." : "This device is called \(name)."
           var outcome = Outcome(
             message, .lines([Line(context.globals.dryRun ? .none : .done, message)]),
-            data: ["name": .text(name), "pending": json(pending)])
-          note(pending, in: &outcome)
+            data: ["name": .text(name), "pending": .failures(pending)])
+          outcome.note(pending, "Not done yet in ", code: "households-pending", next: ["latchkey sync"])
           return outcome
         }),
       Verb(
@@ -120,12 +120,12 @@ extension Verbs {
             message, .lines([Line(.done, message)]),
             data: [
               "revoked": .array(report.devices.map(JSON.text)),
-              "pending": json(report.pending),
+              "pending": .failures(report.pending),
             ])
           outcome.notes = [
             Line(.warning, "Change the store's credential, if there is one: the device may hold it.")
           ]
-          note(report.pending, in: &outcome)
+          outcome.note(report.pending, "Not done yet in ", code: "households-pending", next: ["latchkey sync"])
           return outcome
         }),
     ]))
@@ -134,20 +134,4 @@ extension Verbs {
   private static let deviceName = Argument("DEVICE", .text, "the name, or the first six characters of the id or more")
   private static let keep = Option.taking(
     "NAMES", .text, "keep", "devices that the revoked one added and that stay, separated by commas")
-
-  private static func json(_ pending: [RevocationReport.Pending]) -> JSON {
-    .array(
-      pending.map {
-        ["household": .text($0.household), "code": .text($0.why.code), "message": .text($0.why.message)]
-      })
-  }
-
-  private static func note(_ pending: [RevocationReport.Pending], in outcome: inout Outcome) {
-    outcome.notes += pending.map { Line(.warning, "Not done yet in \($0.household): \($0.why.message)") }
-    if !pending.isEmpty {
-      outcome.exit = .setAside
-      outcome.code = "households-pending"
-      outcome.next = ["latchkey sync"]
-    }
-  }
 }

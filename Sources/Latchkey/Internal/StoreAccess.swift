@@ -84,7 +84,7 @@ struct StoreAccess: Sendable {
     let names = entries.filter { $0.size <= kind.maximumSize }.prefix(Self.strangersAtMost).map(\.name)
     let found = try await get(names)
     let objects = names.compactMap { name -> (below: ObjectName, bytes: [UInt8])? in
-      guard let bytes = found[name], let below = ObjectName(String(name.text.dropFirst(prefix.utf8.count + 1))) else {
+      guard let bytes = found[name], let below = name.below(prefix) else {
         return nil
       }
       return (below, bytes)
