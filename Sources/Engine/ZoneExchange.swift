@@ -247,6 +247,9 @@ struct ZoneExchange {
   }
 
   private mutating func nextCarry() -> Effect {
+    #if LATCHKEY_MUTATIONS
+      if Mutation.isOn(.omitCarry) { return nextEpoch() }
+    #endif
     guard let origin = carries.popLast() else { return nextEpoch() }
     phase = .carrying
     return .database(.carry(origin))
