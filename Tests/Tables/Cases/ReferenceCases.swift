@@ -22,7 +22,8 @@ struct ReferenceCases {
     try a.app(
       """
       PRAGMA foreign_keys = ON; INSERT INTO parent VALUES (1, 'goes'), (2, 'stays');
-      INSERT INTO child SELECT value, 1, value FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n LIMIT 1000) SELECT value FROM n);
+      INSERT INTO child SELECT value, 1, value FROM (
+        WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n LIMIT 1000) SELECT value FROM n);
       INSERT INTO child VALUES (5000, 2, 'kept');
       """)
     try settle(a, b)
@@ -40,7 +41,8 @@ struct ReferenceCases {
     #expect(try a.replica.parkedRows().count == b.replica.parkedRows().count)
   }
 
-  @Test("case 17: a child that SQLite sets to NULL shows NULL on every device, and an edit of another field leaves it so")
+  @Test(
+    "case 17: a child that SQLite sets to NULL shows NULL on every device, and stays so after an edit of another field")
   func setNull() throws {
     let (a, b) = try pair()
     try a.app(
