@@ -32,8 +32,9 @@ extension World {
         for device in waiting { inviteAgain(device) }
         continue
       }
-      // A day is what a device waits for others to show what it misses.
-      if days < 3, members.contains(where: { $0.lastReport?.holds.isEmpty == false || !isEmpty($0.lastReport?.unjudged) }) {
+      // A day is what a device waits for others to show what it misses, and until it looks again where it was before.
+      let isWaiting = members.contains { $0.lastReport?.holds.isEmpty == false || !isEmpty($0.lastReport?.unjudged) }
+      if days < (isWaiting ? 3 : 1) {
         days += 1
         advanceTime(past: time + Belief.day)
         continue
