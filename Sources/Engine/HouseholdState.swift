@@ -165,7 +165,9 @@ public struct HouseholdState: Sendable {
   /// Whether rows may be uploaded into ``epoch``: a newcomer may before it is let in, provisionally.
   public var mayUpload: Bool {
     #if LATCHKEY_MUTATIONS
-      if Mutation.isOn(.ignoreHold), !isRemoved, roster.state.currentEpoch == epoch, ring.keys[epoch] != nil { return true }
+      if Mutation.isOn(.ignoreHold), !isRemoved, roster.state.currentEpoch == epoch, ring.keys[epoch] != nil {
+        return true
+      }
     #endif
     return holds.isEmpty || holds == [.notEnrolled] && isProvisional
   }

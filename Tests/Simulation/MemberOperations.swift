@@ -98,7 +98,9 @@ extension World {
 
   /// - Returns: whether the operation counts.
   private func write(_ operation: RosterOperation, _ device: Device) throws -> Bool {
-    guard var state = device.kept, state.roster.refusal(of: operation, by: state.log.origin) == nil else { return false }
+    guard var state = device.kept, state.roster.refusal(of: operation, by: state.log.origin) == nil else {
+      return false
+    }
     var secure = secureRandom()
     try state.write(operation, now: now(device))
     try state.seal(now: now(device), random: &secure)

@@ -26,7 +26,9 @@ extension World {
         continue
       }
       // So has one that found out that the epoch which it claimed in has ended.
-      guard deletes == 0, areMembers, present.allSatisfy({ $0.isRemoved || $0.kept?.needsClaim == false }) else { continue }
+      guard deletes == 0, areMembers, present.allSatisfy({ $0.isRemoved || $0.kept?.needsClaim == false }) else {
+        continue
+      }
       let waiting = present.filter { $0.kept?.isProvisional == true && !$0.isRemoved }
       if !waiting.isEmpty {
         for device in waiting { inviteAgain(device) }
@@ -114,7 +116,8 @@ extension World {
         guard first.digest == digest else {
           throw Violation(
             .convergence,
-            "digests of \(first.name) and \(device.name) differ \(moment): \(try digestDifference(first.device, device))")
+            "digests of \(first.name) and \(device.name) differ \(moment): \(try digestDifference(first.device, device))"
+          )
         }
       } else {
         first = (device.name, digest, meaning, device)
@@ -149,7 +152,8 @@ extension World {
       guard device.accepted.contains(entry.place) else { continue }
       if roster.role(of: device.keys.id) == .reader { return true }
       throw Violation(
-        .counted, "\(device.name) has accepted \(entry.place.origin) \(entry.place.sequence), which does not count for all")
+        .counted,
+        "\(device.name) has accepted \(entry.place.origin) \(entry.place.sequence), which does not count for all")
     }
     return false
   }
@@ -202,7 +206,9 @@ extension World {
   private func checkMembers(_ device: Device, _ kept: HouseholdState, _ roster: Roster) throws {
     guard kept.roster.heads == roster.heads else { throw Violation(.membership, "\(device.name) knows another roster") }
     guard kept.roster.state.epochEnds.count == 1 else { throw Violation(.membership, "epochs lie side by side") }
-    guard kept.epoch == roster.state.currentEpoch else { throw Violation(.membership, "\(device.name) is in another epoch") }
+    guard kept.epoch == roster.state.currentEpoch else {
+      throw Violation(.membership, "\(device.name) is in another epoch")
+    }
     let known = Set(devices.map(\.keys.id))
     for other in roster.state.devices where !known.contains(other.id) {
       throw Violation(.membership, "a device nobody knows")
