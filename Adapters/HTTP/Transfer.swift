@@ -16,6 +16,7 @@ final class Transfer {
 
   let request: HTTPRequest
   private let maximumHeaderBytes: Int
+  private let caFile: String?
   /// Bytes of the request's body that libcurl has taken.
   private var sent = 0
   private var headers = HTTPHeaders()
@@ -35,6 +36,7 @@ final class Transfer {
     request = start.request
     reply = start.reply
     maximumHeaderBytes = configuration.maximumHeaderBytes
+    caFile = configuration.caFile
     self.handle = handle
     message = .allocate(capacity: Int(CURL_ERROR_SIZE))
     message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -253,6 +255,16 @@ final class Transfer {
     return ["SSL routines", "alert", "version", "cipher", "certificate", "protocol"].contains { said.contains($0) }
   }
 
+  /// What is wrong with a certificate: libcurl has one code for all of it, and OpenSSL's words.
+  static func distrust(_ said: String, _ caFile: String?) -> HTTPError.Distrust {
+    if said.contains("does not match") || said.contains("no alternative certificate subject name") { return .otherHost }
+    if said.contains("has expired") || said.contains("not yet valid") { return .outOfDate }
+    if ["issuer", "self-signed", "self signed", "unable to verify"].contains(where: said.contains) {
+      return caFile.map { .otherAuthority(file: $0) } ?? .unknownAuthority
+    }
+    return .other
+  }
+
   private func cause(_ code: CURLcode, _ said: String) -> HTTPError.Cause {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .unresolvedHost
@@ -260,14 +272,13 @@ final class Transfer {
     case CURLE_OPERATION_TIMEDOUT: .stalled
     case CURLE_PARTIAL_FILE: .truncated
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS:
-      .untrustedCertificate
+      .untrustedCertificate(Self.distrust(said, caFile))
     // TLS 1.3: a server that wants a certificate says so after the handshake.
     case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
       said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca")) ? .tls : .connectionLost
     case CURLE_SSL_CONNECT_ERROR: Self.isRefusal(said) ? .tls : .connectionLost
-    case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_URL_MALFORMAT,
-      CURLE_BAD_FUNCTION_ARGUMENT, CURLE_NOT_BUILT_IN, CURLE_FAILED_INIT:
-      .configuration
+    case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE: .unusableFile
+    case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_NOT_BUILT_IN, CURLE_FAILED_INIT: .configuration
     case CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_USE_SSL_FAILED,
       CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_SHUTDOWN_FAILED:
       .tls

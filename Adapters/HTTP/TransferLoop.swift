@@ -50,7 +50,7 @@ final class TransferLoop: Sendable {
     for file in [configuration.caFile, configuration.clientCertificateFile, configuration.clientKeyFile] {
       guard let file, access(file, R_OK) != 0 else { continue }
       curl_multi_cleanup(multi)
-      throw HTTPError(.configuration, detail: "\(file) cannot be read: \(String(cString: strerror(errno)))")
+      throw HTTPError(.unusableFile, detail: "\(file) cannot be read: \(String(cString: strerror(errno)))")
     }
     let connections = max(1, configuration.maximumConnections)
     _ = lk_curl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections)
