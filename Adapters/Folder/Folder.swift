@@ -74,9 +74,9 @@ final class Folder: Sendable {
     let failure = FolderFailure(operation: .get, name: name)
     try checkRoot(failure)
     // Looked for twice: on NFS a name is away for a moment while another device moves it there.
-    guard let (file, status) = try openObject(name, failure) ?? openObject(name, failure) else {
-      throw try absence(name, failure)
-    }
+    var found = try openObject(name, failure)
+    if found == nil { found = try openObject(name, failure) }
+    guard let (file, status) = found else { throw try absence(name, failure) }
     defer { closeQuietly(file) }
     let wanted = range ?? 0..<status.size
     if let range {
@@ -94,7 +94,9 @@ final class Folder: Sendable {
   func head(_ name: ObjectName) throws(StorageError) -> Int {
     let failure = FolderFailure(operation: .head, name: name)
     try checkRoot(failure)
-    guard let status = try status(name, failure) ?? status(name, failure) else { throw try absence(name, failure) }
+    var found = try status(name, failure)
+    if found == nil { found = try status(name, failure) }
+    guard let status = found else { throw try absence(name, failure) }
     guard status.kind == .regular else { throw failure.make(.notFound) }
     return status.size
   }

@@ -72,7 +72,7 @@ public struct PackStore: ObjectStore {
       Self.queue.async { continuation.resume(returning: Result { () throws(PackFailure) in try body(pack) }) }
     }
     do { return try result.get() } catch {
-      throw error.during(operation, name)
+      throw StorageError(error.cause, operation, name, effect: error.effect, detail: error.detail)
     }
   }
 }
