@@ -78,7 +78,7 @@ struct HTTPTLSTests {
     arguments: [3000, 40_000, 400_000, 3_000_000], [true, false])
   func brokenUpload(after: Int, isReset: Bool) async throws {
     let server = try ScriptedServer { _ in .answer(201) }
-    let certificates = try Certificates()
+    let certificates = try Certificates.shared()
     let front = try TLSFront(to: server.port, certificates) {
       switch $0 {
       case 1: TLSFront.Break(after: after, isReset: isReset)

@@ -93,7 +93,7 @@ struct S3FaultTests {
   func brokenSecureUpload(after: Int) async throws {
     for isReset in [true, false] {
       let service = try ScriptedS3()
-      let certificates = try Certificates()
+      let certificates = try Certificates.shared()
       let front = try TLSFront(to: service.server.port, certificates) {
         $0 == 1 ? TLSFront.Break(after: after, isReset: isReset) : nil
       }

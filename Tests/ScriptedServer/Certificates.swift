@@ -1,13 +1,26 @@
 internal import Foundation
 
-/// Certificates made for the occasion, in a directory of their own: two authorities (`ca.pem`, `other.pem`), a server's for 127.0.0.1
+/// Certificates of the tests' own, in a directory of their own: two authorities (`ca.pem`, `other.pem`), a server's for 127.0.0.1
 /// and a client's, both of the first.
 public final class Certificates: Sendable {
   public let directory: String
 
   struct Failure: Error {}
 
-  public init() throws {
+  /// Made once for the process, which waits for OpenSSL meanwhile; removed at its end.
+  private static let made = Result {
+    let certificates = try Certificates()
+    atexit {
+      if let certificates = try? Certificates.shared() {
+        try? FileManager.default.removeItem(atPath: certificates.directory)
+      }
+    }
+    return certificates
+  }
+
+  public static func shared() throws -> Certificates { try made.get() }
+
+  private init() throws {
     directory = FileManager.default.temporaryDirectory.appendingPathComponent("lk-tls-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
     for authority in ["ca", "other"] {
@@ -18,8 +31,6 @@ public final class Certificates: Sendable {
     try issue("server", "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
     try issue("client", "basicConstraints=CA:FALSE\n")
   }
-
-  deinit { try? FileManager.default.removeItem(atPath: directory) }
 
   public func file(_ name: String) -> String { directory + "/" + name }
 

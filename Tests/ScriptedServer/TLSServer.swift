@@ -9,9 +9,9 @@ public final class TLSServer {
   struct Failure: Error {}
 
   /// - Parameter asksForCertificate: refuse clients without a certificate of the same authority.
-  public init(_ certificates: Certificates? = nil, asksForCertificate: Bool = false) throws {
-    self.certificates = try certificates ?? Certificates()
-    process = self.certificates.command(
+  public init(asksForCertificate: Bool = false) throws {
+    certificates = try Certificates.shared()
+    process = certificates.command(
       ["s_server", "-accept", "127.0.0.1:0", "-www", "-cert", "server.pem", "-key", "server.key"]
         + (asksForCertificate ? ["-Verify", "1", "-verify_return_error", "-CAfile", "ca.pem"] : []))
     let output = Pipe()
