@@ -94,14 +94,12 @@ extension Replica {
     }
 
     /// Rows of one act of deleting have it in common.
-    var act: [UInt8] { author.bytes + HLCBytes(hlc) }
-    var recordID: RecordID { RecordID(table: table.id, name: record) }
-
-    private func HLCBytes(_ hlc: HLC) -> [UInt8] {
-      var bytes: [UInt8] = []
+    var act: [UInt8] {
+      var bytes = author.bytes
       bytes.append(word: hlc.rawValue)
       return bytes
     }
+    var recordID: RecordID { RecordID(table: table.id, name: record) }
   }
 
   private func discarded(_ condition: String, _ parameters: [SQLiteValue]) throws -> [Discarded] {
@@ -170,7 +168,7 @@ extension Replica {
       let entry = queue.removeFirst()
       guard isChosen.insert(entry.recordID).inserted else { continue }
       guard let state = entry.state else {
-        if chosen.count < ids.count { throw TablesError.rule("nobody has the values of the deleted row \(entry.id)") }
+        if ids.contains(entry.id) { throw TablesError.rule("nobody has the values of the deleted row \(entry.id)") }
         continue
       }
       chosen.append(entry)
