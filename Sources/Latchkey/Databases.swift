@@ -186,6 +186,7 @@ extension Home {
           if let closing = round.closed { throw try zoneEnded(closing, name) }
           if round.received == 0 { break }
         }
+        try replica.transaction { try replica.endImport() }
       }
       let code = publishFile(temporary, as: path)
       if code != 0 { throw LatchkeyError(.busy, "cannot-write", "\(path) could not be made (error \(code)).") }
@@ -204,10 +205,12 @@ extension Home {
   /// - Parameters:
   ///   - path: an attached database; nil for all of them.
   ///   - untilSettled: repeat until nothing more comes or goes.
+  ///   - allowedDeletions: deletions that wait for a person go if they are at most so many in a file; nil lets none go.
   ///   - progress: called between rounds.
   /// - Throws: ``LatchkeyError`` of any kind. What was received before is kept.
   public func sync(
-    _ path: String? = nil, untilSettled: Bool = false, progress: (@Sendable (SyncReport) -> Void)? = nil
+    _ path: String? = nil, untilSettled: Bool = false, allowedDeletions: Int? = nil,
+    progress: (@Sendable (SyncReport) -> Void)? = nil
   ) async throws(LatchkeyError) -> SyncReport {
     try await reporting(database: path) {
       _ = try contents()
@@ -217,7 +220,9 @@ extension Home {
       for path in try path.map({ [absolute($0)] }) ?? databases() {
         do {
           synced.formUnion(
-            try await sync(database: path, untilSettled: untilSettled, into: &report, progress: progress))
+            try await sync(
+              database: path, untilSettled: untilSettled, allowedDeletions: allowedDeletions, into: &report,
+              progress: progress))
         } catch {
           // A file that is missing or in use keeps no other from being synchronised.
           let error = LatchkeyError(error, database: path)
@@ -250,7 +255,7 @@ extension Home {
   }
 
   private func sync(
-    database path: String, untilSettled: Bool, into report: inout SyncReport,
+    database path: String, untilSettled: Bool, allowedDeletions: Int?, into report: inout SyncReport,
     progress: (@Sendable (SyncReport) -> Void)?
   ) async throws -> Set<HouseholdID> {
     let replica = try Replica(path: path)
@@ -261,6 +266,7 @@ extension Home {
     defer { report.add(access.counts.snapshot) }
     try takeOver(replica, membership, into: &report)
     try await resumeSharing(replica, membership, access, into: &report)
+    let noted = try replica.lastJournalEntry()
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
       report.note(round)
@@ -283,6 +289,11 @@ extension Home {
       progress?(report)
       if round.received == 0, round.sent == 0, round.admitted.isEmpty, round.closed == nil { break }
     }
+    if let allowedDeletions { try allowDeletions(atMost: allowedDeletions, replica, membership) }
+    report.conflicts += try replica.conflicts(since: noted)
+    let asked = try rowDecisions(path)
+    report.decisions += asked
+    report.heldDeletions += try replica.heldDeletions().reduce(0) { $0 + $1.rows }
     try await keepMirror(membership, access, into: &report)
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)

@@ -196,7 +196,8 @@ extension Replica {
       ("device", .blob(zone.origin.device.bytes)), ("incarnation", .blob(zone.origin.incarnation.bytes)),
       ("digestKey", .blob(zone.digestKey)), ("notes", .integer(1)),
     ]
-    for (key, value) in values {
+    let importing: [(String, SQLiteValue)] = settings.adopts ? [("importing", .integer(1))] : []
+    for (key, value) in values + importing {
       try connection.run("INSERT INTO main.lk_state(key, value) VALUES (?, ?)", [SQLiteValue(key), value])
     }
     let replica = try Replica(connection: connection)

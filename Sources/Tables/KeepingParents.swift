@@ -54,27 +54,12 @@ struct ParentKeeper {
       !(lost[name].map { $0.row.lacksShownValue(in: $0.before) } ?? true)
     }
     if whole.isEmpty { return [] }
-    let origin = replica.zoneBinding.origin
-    let hlc = replica.clock.tick(editedAt: now)
-    var builder = PayloadBuilder(origin: origin, hlc: hlc)
-    for name in whole {
-      guard let (row, before, _, _) = lost[name] else { continue }
-      builder.add(
-        table: row.table.wire, record: row.name,
-        [(.born, .life(nil), .own)]
-          + before.cells.filter { !$0.value.isMissing }.map { (.cell($0.column), .cell($0.value), .own) },
-        compress: row.table.compress)
-    }
-    let tie = try emit(PendingGroup(hlc: hlc, parts: builder.finish()))
-    try replica.saveClock()
-    let own = Stamp(hlc: hlc, origin: origin, tie: tie)
-    return whole.compactMap { name in
-      guard let (row, before, key, _) = lost[name] else { return nil }
-      row.state = row.state.merging(
-        RecordState(
-          [RegisterEntry(.born, own, .life(nil))]
-            + before.cells.filter { !$0.value.isMissing }.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) })
-      )
+    let rewritten = try replica.rewrite(
+      whole.compactMap { name in lost[name].map { Replica.Rewrite(inserting: $0.before, $0.row.table, $0.row.name) } },
+      now: now, emit: emit)
+    return zip(whole, rewritten).compactMap { name, written in
+      guard let (row, _, key, _) = lost[name] else { return nil }
+      row.state = row.state.merging(written.state)
       return "\(row.table.name) \(key.map(describe).joined(separator: ", "))"
     }
   }

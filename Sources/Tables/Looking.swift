@@ -211,3 +211,18 @@ extension Replica {
     }
   }
 }
+
+extension Replica {
+  /// The key under which a record is shown, for people; nil if it is not.
+  public func shownKeyText(_ name: RecordName) throws -> String? {
+    try shownKey(name)?.key.map(describe).joined(separator: ",")
+  }
+
+  /// Calls `body` with every record that this file knows, deleted ones too, with all its registers.
+  public func forEachRecord(_ body: (_ table: String, _ record: RecordName, _ state: RecordState) throws -> Void) throws
+  {
+    for table in tables.sorted(by: { $0.wire.utf8.lexicographicallyPrecedes($1.wire.utf8) }) {
+      try forEachRow(table) { row in try body(table.wire, row.name, row.state) }
+    }
+  }
+}

@@ -98,7 +98,7 @@ final class Materialiser {
   /// A row to which the app gave another key: the former one in ``Row/reservedKey``.
   func noteMoved(_ row: Row) {
     guard let key = row.reservedKey else { return }
-    orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: [:]))
+    orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: row.formerShown))
   }
 
   /// A row that the app inserted.

@@ -409,7 +409,7 @@ private struct Pairing {
         row.kept[column.number] = cell
         if table.keyIsLocal, column.isKey { continue }
         isDiffering = true
-        try replica.journal(row, column, own, .paired, now: now)
+        try replica.journal(row.record, column.wire, own, .paired, now: now)
       }
       try replica.save(row)
       if isDiffering {

@@ -28,6 +28,7 @@ extension Replica {
     isNaming = true
     namedNow = []
     defer { isNaming = false }
+    pass.holdsDeletions = try holdsDeletions
     try pass.readDeferred()
     try pass.readLogs()
     try pass.readScans()
@@ -93,6 +94,8 @@ struct StampPass {
   var held: [(String, [SQLiteValue])] = []
   /// Whether an earlier pass left something.
   var hasDeferred = false
+  /// Whether deletions by others wait for a person.
+  var holdsDeletions = false
 
   init(replica: Replica, now: Int64, limit: Int) {
     self.replica = replica

@@ -71,8 +71,10 @@ extension StampPass {
         }
       return RegisterEntry(register, stamp, value)
     }
+    if change.kind == .delete { try replica.discard(row, row.state, own, now: now) }
     row.state = row.state.merging(RecordState(entries))
     row.isStamped = true
+    if change.kind == .delete, holdsDeletions { row.state = try replica.absorbing(row.record, into: row.state) }
     switch change.kind {
     case .delete:
       row.kept = [:]

@@ -88,7 +88,10 @@ import Testing
     try world.shell("sqlite3 ana.db 'UPDATE entries SET cents = cents + 1'")
     let first = try world.ok("sync ana.db --home ana").data
     #expect(
-      Set(first.keys) == ["sent", "received", "waiting", "parked", "requests", "bytes_up", "bytes_down", "warnings"])
+      Set(first.keys) == [
+        "sent", "received", "waiting", "parked", "requests", "bytes_up", "bytes_down", "conflicts", "held", "decisions",
+        "warnings",
+      ])
     #expect(first["sent"] as? Int == 2)
     #expect(first["waiting"] as? Int == 0)
     #expect((first["bytes_up"] as? Int ?? 0) > 0)

@@ -12,7 +12,7 @@ extension Warning {
   static let wroteAsReader = Warning(
     code: "reader-kept-here",
     message:
-      "What you changed in this file while you were a reader is here only. To give it to the others, change those rows again; to drop it, attach a new file to the zone."
+      "What you changed in this file while you were a reader is here only. It can be published now, or taken back: latchkey status says how."
   )
 
   init(_ finding: Finding) {
