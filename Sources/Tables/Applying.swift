@@ -150,9 +150,11 @@ extension Replica {
     let materialiser = try Materialiser(replica: self)
     var keeper = ParentKeeper(replica: self)
     var touched: Set<Int64> = []
+    var regrouped: [RecordID] = []
     for (wire, name, incoming) in changes.inOrder {
       let table = try table(wire: wire)
       let row = try loadRow(RecordID(table: table.id, name: name)) ?? Row(name: name, table: table)
+      let group = try duplicates(of: row.record)
       let before = row.state.recovering(from: incoming)
       let merged = before.merging(incoming)
       if merged == before, row.isStamped { continue }
@@ -161,15 +163,27 @@ extension Replica {
       report.applied += 1
       touched.insert(row.table.id)
       keeper.note(row, before: before)
+      if table.duplicates != nil {
+        if row.id == nil { try save(row) }
+        try noteDuplicate(row)
+        for member in try group + duplicates(of: row.record) {
+          // Whoever waits for one of them may have another now.
+          materialiser.noteShown(member.name)
+          if member.name != row.name { try materialiser.enqueue(RecordID(table: table.id, name: member.name)) }
+        }
+        regrouped.append(row.record)
+      }
       materialiser.stage(row)
     }
     report.insertedAgain = try keeper.keep(now: now, state: { materialiser.staged($0)?.state }, emit: emit)
     if try state("retry") != nil {
       try setState("retry", nil)
       try materialiser.enqueueAllKept()
+      try materialiser.enqueueRegrouped()
     }
     materialiser.touched.formUnion(touched)
     try materialiser.run()
+    _ = try writeAliases(regrouped, areEdited: false, now: now, emit: emit)
     report.hidden = materialiser.hidden
     report.tables = materialiser.touched.compactMap { tablesByID[$0]?.name }.sorted()
   }

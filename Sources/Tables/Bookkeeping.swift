@@ -29,6 +29,10 @@ enum Bookkeeping {
     CREATE TABLE lk_journal(
       id INTEGER PRIMARY KEY, at INTEGER NOT NULL, cause INTEGER NOT NULL, tid INTEGER NOT NULL, record BLOB NOT NULL,
       name TEXT, value BLOB NOT NULL);
+    CREATE TABLE lk_duplicate(
+      row INTEGER PRIMARY KEY, tid INTEGER NOT NULL, key BLOB, preferred INTEGER NOT NULL, live INTEGER NOT NULL, canonical BLOB);
+    CREATE INDEX lk_duplicate_key ON lk_duplicate(tid, key) WHERE key IS NOT NULL;
+    CREATE INDEX lk_duplicate_canonical ON lk_duplicate(tid, canonical) WHERE canonical IS NOT NULL;
     CREATE TABLE lk_outbox(
       id INTEGER PRIMARY KEY, household BLOB NOT NULL, zone BLOB NOT NULL, name TEXT NOT NULL, bytes BLOB NOT NULL,
       sequence INTEGER NOT NULL, rows BLOB NOT NULL);

@@ -113,6 +113,7 @@ extension Replica {
     case .newerValue: return "it has a kind of value of a newer version"
     case .tooLarge: return "a value is over the size that is sent"
     case .keyless: return "the app made its key NULL here; it is the same row again once it has a key"
+    case .merged(let into): return "it is the same as \(try named(into)), which is shown"
     case .pairing: return "the file's own rows have not been compared with it yet"
     case .lost: return "the app threw its table away; its values are in the store"
     }

@@ -76,6 +76,7 @@ extension Replica {
       row.kept = [:]
       for cell in merged.cells { row.kept[table.number(of: cell.column)] = cell.value }
       try save(row)
+      try noteDuplicate(row)
       report.applied += 1
       guard let id = row.id else { continue }
       if merged.isLive {
@@ -100,6 +101,10 @@ extension Replica {
     try setState("pairing", nil)
     var report = pairing.report
     // The file's own rows first: what is shown after them meets rows that are known.
+    if tables.contains(where: { $0.duplicates != nil }) {
+      try setState("retry", .integer(1))
+      try setState("regroup", .integer(1))
+    }
     let known = try recordCount()
     while try stamp(now: now, emit: emit).more {}
     report.added = try recordCount() - known
@@ -146,6 +151,8 @@ private struct Pairing {
   /// Records that are paired with rows in which something differs.
   var differing: [RecordID] = []
 
+  /// The rows of `lk_row` that were paired.
+  private var paired: [Int64] = []
   /// How many rows have the number that their record was made under, and the greatest of these by table.
   private var sameCount = 0
   private var lastSame: [Int64: Int64] = [:]
@@ -176,6 +183,7 @@ private struct Pairing {
         try fixpoint(tables)
       }
     }
+    try compare()
   }
 
   /// Pairs until nothing more is found: what a row refers to must be paired before it can be equal.
@@ -372,38 +380,47 @@ private struct Pairing {
 
   private mutating func pair(_ row: Row, _ candidate: Candidate) throws {
     let table = row.table
-    var isDiffering = false
     try replica.map(table, candidate.key, row.id ?? 0)
     row.key = candidate.key
-    row.values = candidate.values
     if table.keyIsLocal, let number = candidate.key[0].integer,
       row.state.cell(table.columns[table.key[0]].wire) == .integer(number)
     {
       sameCount += 1
       lastSame[table.id] = max(lastSame[table.id] ?? number, number)
     }
-    for (index, column) in table.columns.enumerated() {
-      // A column that the zone does not have is compared as one that this file gained.
-      guard let cell = row.state.cell(column.wire) else { continue }
-      let own = candidate.cells[index]
-      row.shown[column.number] = FieldHash(candidate.values[index])
-      if case .reference(let name) = own { row.targets[column.number] = FieldHash(target: name) }
-      if cell == own {
-        row.kept[column.number] = nil
-        continue
-      }
-      row.kept[column.number] = cell
-      if table.keyIsLocal, column.isKey { continue }
-      isDiffering = true
-      try replica.journal(row, column, own, .paired, now: now)
-    }
     try connection.run("DELETE FROM main.lk_park WHERE row = ?", [.integer(row.id ?? 0)])
     row.parking = nil
     try replica.save(row)
     report.paired += 1
-    if isDiffering {
-      report.differing += 1
-      differing.append(row.record)
+    if let id = row.id { paired.append(id) }
+  }
+
+  /// What differs is told once all rows are paired: what a row refers to may have been paired after it.
+  private mutating func compare() throws {
+    for id in paired {
+      guard let row = try replica.loadRow(id: id), let values = row.values else { continue }
+      let table = row.table
+      var isDiffering = false
+      for (index, column) in table.columns.enumerated() {
+        // A column that the zone does not have is compared as one that this file gained.
+        guard let cell = row.state.cell(column.wire) else { continue }
+        let own = try replica.translate(column, in: values, values[index])
+        row.shown[column.number] = FieldHash(values[index])
+        if case .reference(let name) = own { row.targets[column.number] = FieldHash(target: name) }
+        if cell == own {
+          row.kept[column.number] = nil
+          continue
+        }
+        row.kept[column.number] = cell
+        if table.keyIsLocal, column.isKey { continue }
+        isDiffering = true
+        try replica.journal(row, column, own, .paired, now: now)
+      }
+      try replica.save(row)
+      if isDiffering {
+        report.differing += 1
+        differing.append(row.record)
+      }
     }
   }
 }

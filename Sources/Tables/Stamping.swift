@@ -37,6 +37,9 @@ extension Replica {
     try pass.clearLogs()
     isNaming = false
     try pass.showConsequences()
+    if !pass.report.more, !pass.regrouped.isEmpty {
+      if try writeAliases(pass.regrouped, areEdited: true, now: now, emit: emit) > 0 { pass.report.groups += 1 }
+    }
     return pass.report
   }
 }
@@ -91,6 +94,8 @@ struct StampPass {
 
   /// Log entries to write again at the end: of rows that wait whole.
   var held: [(String, [SQLiteValue])] = []
+  /// Records that may have become duplicates of others, or are shown for others.
+  var regrouped: [RecordID] = []
   /// Whether an earlier pass left something.
   var hasDeferred = false
 

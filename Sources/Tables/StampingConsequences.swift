@@ -83,6 +83,7 @@ extension StampPass {
     if again {
       try materialiser.enqueueAllKept()
       try replica.setState("retry", nil)
+      try materialiser.enqueueRegrouped()
     }
     materialiser.touched.formUnion(touchedTables)
     try materialiser.run()

@@ -85,6 +85,15 @@ extension StampPass {
     case .update: try replica.stopWaiting(row)
     }
     try replica.save(row)
+    guard row.table.duplicates != nil else { return }
+    let former = try replica.duplicates(of: row.record)
+    try replica.noteDuplicate(row)
+    toShow.append(row.record)
+    for member in try former + replica.duplicates(of: row.record) {
+      toShow.append(RecordID(table: row.table.id, name: member.name))
+      waitersOf.append(member.name)
+    }
+    regrouped.append(row.record)
   }
 
   mutating func clearLogs() throws {

@@ -188,6 +188,27 @@ struct PairingTests {
     #expect(try a.rows("SELECT name, street FROM payee") == ["Shop|Main"])
   }
 
+  @Test(
+    "rows with keys that refer to rows of their own table, in a circle too, do not differ because of the order of comparing"
+  )
+  func circles() throws {
+    let script = """
+      CREATE TABLE folder(guid TEXT PRIMARY KEY, parent TEXT REFERENCES folder(guid), book TEXT REFERENCES book(guid));
+      CREATE TABLE book(guid TEXT PRIMARY KEY, root TEXT REFERENCES folder(guid));
+      INSERT INTO folder VALUES ('a', 'z', 'b1'), ('m', 'a', NULL), ('z', NULL, 'b1');
+      INSERT INTO book VALUES ('b1', 'z');
+      """
+    let a = try Device(1, script)
+    try a.stamp()
+    let b = try Device(bringing: 2, script)
+    b.now = a.now + 10
+    try b.pull(a)
+    #expect(try b.pair() == PairingReport(paired: 4))
+    #expect(try b.replica.journal().isEmpty)
+    try settle(a, b)
+    #expect(b.log.isEmpty)
+  }
+
   @Test("it follows the zone's rules and names, not its own")
   func rules() throws {
     let a = try Device(
