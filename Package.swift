@@ -130,8 +130,8 @@ let package = Package(
     claims(
       "LatchkeyTests", "Tests/Latchkey",
       [
-        "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyTables", "LatchkeyFolder", "LatchkeyStorage",
-        "LatchkeySQLite",
+        "LatchkeyEncoding", "Latchkey", "LatchkeyKeys", "LatchkeyKeyring", "LatchkeyTables", "LatchkeyFolder",
+        "LatchkeyStorage", "LatchkeySQLite",
       ]),
     // The numbered attacks on a household, and every byte of every kind of object.
     claims(

@@ -274,8 +274,10 @@ final class Transfer {
 
   /// Whether a failed handshake is one that the peers could not agree on. libcurl has the same code for a line that broke
   /// meanwhile, which is worth another try: only its words tell.
-  private static func isRefusal(_ said: String) -> Bool {
+  static func isRefusal(_ said: String) -> Bool {
     if said.contains("unexpected eof") || said.contains("SYSCALL") { return false }
+    // Said of a connection that stood: what was under way when it broke.
+    if said.contains("SSL_write()") || said.contains("SSL_read()") { return false }
     return ["SSL routines", "alert", "version", "cipher", "certificate", "protocol"].contains { said.contains($0) }
   }
 

@@ -4,6 +4,10 @@ public import LatchkeyEncoding
 /// What a signature is for: bytes signed for one purpose never pass for another (format §1).
 public enum SigningPurpose: String, Sendable, CaseIterable {
   case certificate, entry, head, claim
+  /// In place of `claim` where an invite's claim key is the claimant's own: answering a link never answers an invite that was
+  /// sent to the device itself.
+  case directedClaim = "directed-claim"
+  case card, inbox
 
   /// `H_32(; purpose, body)`: what the signature covers; for `entry` it is the entry's hash (format §6).
   public func hash(of body: [UInt8]) -> Hash32 {

@@ -33,7 +33,7 @@ public struct HouseholdKeys: Hashable, Sendable {
   public var checkpoint: Hash32?
   /// Of this device's roster log.
   public var rosterIncarnation: Incarnation
-  /// The link that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
+  /// The invite that this device joins with, until it was let in: the claim may have to be written again in a later epoch.
   public var joining: Joining?
 
   /// The recovery kit whose blob was put beside this household; another one is still owed to another kit.
@@ -76,11 +76,12 @@ public struct HouseholdKeys: Hashable, Sendable {
     case over = 3
   }
 
-  /// A link that is being used.
+  /// An invite that is being used.
   public struct Joining: Hashable, Sendable {
     public let invite: InviteID
-    public let secret: InviteSecret
-    public init(invite: InviteID, secret: InviteSecret) { (self.invite, self.secret) = (invite, secret) }
+    /// The link's; nil for an invite that was sent to this device, which its own keys answer.
+    public let secret: InviteSecret?
+    public init(invite: InviteID, secret: InviteSecret?) { (self.invite, self.secret) = (invite, secret) }
   }
 
   public init(
@@ -131,8 +132,14 @@ public struct KeyringContents: Hashable, Sendable {
   public private(set) var households: [HouseholdKeys]
   /// What stores ask for, by their locators: each for that store only, never sent to another.
   private var credentials: [String: Credential] = [:]
+  /// Devices of this person that it has revoked here: dropped from every household in which one of them is found. Ascending.
+  public var revoked: [DeviceID] = []
+  /// Devices that a revoked one had added and that the person keeps. Ascending.
+  public var kept: [DeviceID] = []
   /// The person's recovery kit, if it was made or used on this device.
   public var kit: KitRecord?
+  /// People whose cards were pinned, and invites that came.
+  public var contacts = Contacts()
 
   static let stateKeyBytes = 32
 
@@ -177,7 +184,7 @@ public struct KeyringContents: Hashable, Sendable {
   }
 
   func write(to writer: inout CBORWriter) {
-    writer.array(9)
+    writer.array(12)
     writer.byteString(device.signing.secret.bytes)
     writer.byteString(device.box.secret.bytes)
     writer.byteString(chain.encoded)
@@ -204,7 +211,7 @@ public struct KeyringContents: Hashable, Sendable {
       if let joining = household.joining {
         writer.array(2)
         writer.id(joining.invite)
-        writer.byteString(joining.secret.secret.bytes)
+        if let secret = joining.secret { writer.byteString(secret.secret.bytes) } else { writer.null() }
       } else {
         writer.null()
       }
@@ -240,10 +247,15 @@ public struct KeyringContents: Hashable, Sendable {
       writer.text(locator)
       writer.text(credential.text)
     }
+    writer.array(revoked.count)
+    for device in revoked { writer.id(device) }
+    writer.array(kept.count)
+    for device in kept { writer.id(device) }
+    contacts.write(to: &writer)
   }
 
   static func read(_ reader: inout CBORReader) throws(CBORError) -> KeyringContents {
-    try reader.array(exactly: 9)
+    try reader.array(exactly: 12)
     guard let signing = SigningKey(seed: SecretBytes(try reader.byteString(max: 32))),
       let box = BoxKey(secret: SecretBytes(try reader.byteString(max: 32)))
     else { throw .unexpected("device keys") }
@@ -278,6 +290,9 @@ public struct KeyringContents: Hashable, Sendable {
       let locator = try reader.text()
       contents[credentialOf: locator] = Credential(try reader.text())
     }
+    for _ in 0..<(try reader.array()) { contents.revoked.append(try reader.id()) }
+    for _ in 0..<(try reader.array()) { contents.kept.append(try reader.id()) }
+    contents.contacts = try Contacts.read(&reader)
     return contents
   }
 
@@ -304,8 +319,10 @@ public struct KeyringContents: Hashable, Sendable {
     if try !reader.null() {
       try reader.array(exactly: 2)
       let invite: InviteID = try reader.id()
-      guard let secret = InviteSecret(SecretBytes(try reader.byteString(max: InviteSecret.byteCount))) else {
-        throw .unexpected("32 bytes")
+      var secret: InviteSecret?
+      if try !reader.null() {
+        secret = InviteSecret(SecretBytes(try reader.byteString(max: InviteSecret.byteCount)))
+        guard secret != nil else { throw .unexpected("32 bytes") }
       }
       joining = HouseholdKeys.Joining(invite: invite, secret: secret)
     }

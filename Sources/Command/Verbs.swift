@@ -2,9 +2,8 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, invites, requests, join, device, status, decide, counts, explain,
-    members, leave,
-    key, export, rules, recipe, conflicts, store, forget,
+    initialise, attach, detach, sync, share, invite, invites, requests, join, inbox, card, device, status, decide,
+    counts, explain, members, leave, key, export, rules, recipe, conflicts, fsck, store, forget,
     completion, help,
   ]
 

@@ -19,6 +19,12 @@ public struct ObjectName: Hashable, Comparable, Sendable, CustomStringConvertibl
   public var description: String { text }
   public static func < (a: Self, b: Self) -> Bool { a.text.utf8.lexicographicallyPrecedes(b.text.utf8) }
 
+  /// The name below a prefix, which is given without the `/` that follows it; nil if it is not below it.
+  public func below(_ prefix: String) -> ObjectName? {
+    guard text.hasPrefix(prefix + "/") else { return nil }
+    return ObjectName(String(text.dropFirst(prefix.count + 1)))
+  }
+
   /// Whether `text` may stand before a `/` in a listing: empty, or full segments each followed by `/`.
   public static func isListablePrefix(_ text: String) -> Bool {
     if text.isEmpty { return true }

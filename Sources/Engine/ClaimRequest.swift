@@ -43,22 +43,38 @@ extension HouseholdState {
     try seal(now: now, random: &random)
     if let epoch = request.epoch { return admitted(in: epoch) }
     let keys = try currentKeys()
-    guard let seal = keys.key.seal(to: request.claim.device.box), let genesis = roster.state.genesis else {
+    guard let seal = keys.key.seal(to: request.claim.device.box) else {
       throw .damagedState("a device that nothing can be sealed to")
     }
-    let room = WaitingRoom(invite: request.terms.id, claimKey: request.terms.claimKey)
-    let welcome = InviteBlob(
-      household: household, epoch: keys.epoch, invite: request.terms.id, seal: seal, rosterHeads: roster.heads,
-      householdName: genesis.householdName, inviterName: admitter, role: request.terms.role,
-      expiry: request.terms.expiry,
-      zones: roster.state.zones.filter { $0.closing == nil }.map { InviteBlob.Zone(id: $0.id, name: $0.name) })
-    let below = room.welcomeName(request.claim.device.id)
+    try answer(request.claim.device.id, request.terms, seal, admitter, &random)
+  }
+
+  /// Tells a device that waits with an invite that it is not let in with it any more. Keep the state before it is sent.
+  public mutating func refuse(
+    _ device: DeviceID, _ terms: OpenInvite, by name: String, random: inout some RandomSource
+  ) throws(EngineError) {
+    try answer(device, terms, nil, name, &random)
+  }
+
+  /// What a device finds in the waiting room: the epoch's key, or that there is none for it.
+  private mutating func answer(
+    _ device: DeviceID, _ terms: OpenInvite, _ seal: KeySeal?, _ name: String, _ random: inout some RandomSource
+  ) throws(EngineError) {
+    guard let genesis = roster.state.genesis else { throw .damagedState("a roster without Genesis") }
+    let room = WaitingRoom(invite: terms.id, claimKey: terms.claimKey)
+    let content = InviteBlob(
+      household: household, epoch: epoch, invite: terms.id, seal: seal, rosterHeads: roster.heads,
+      householdName: genesis.householdName, inviterName: name, role: terms.role, expiry: terms.expiry,
+      zones: seal == nil
+        ? []
+        : roster.state.zones.filter { $0.closing == nil }.map { InviteBlob.Zone(id: $0.id, name: $0.name) })
+    let below = room.welcomeName(device)
     do {
       enqueueApart(
         RosterObject(
           name: room.objectName(below),
           bytes: try Envelope.seal(
-            welcome.encoded, at: room.place(.invite, below), key: room.key, nonce: EnvelopeNonce(&random))))
+            content.encoded, at: room.place(.invite, below), key: room.key, nonce: EnvelopeNonce(&random))))
     } catch { throw .tooLarge }
   }
 }

@@ -56,6 +56,10 @@ public enum DatabaseRequest: Sendable {
   /// This file's log was gone on with elsewhere (a restored backup, a copy): go on under a new incarnation, and publish again whatever
   /// the file holds. Answered by ``DatabaseReply/loaded(belief:own:)``.
   case renew
+  /// The store has lost this log's newest head, and nothing else of it: seal another. Answered by ``DatabaseReply/loaded(belief:own:)``.
+  case announce
+  /// The store has lost entries of this log: go on as after ``renew``.
+  case republish
   /// Publish again what this file holds of a log beyond what counts of it since its author was removed (format §8, *Limits*).
   case carry(Origin)
   /// What the database amounts to now, to compare with what others say of themselves.

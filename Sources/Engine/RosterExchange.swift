@@ -9,7 +9,7 @@ internal import LatchkeyLog
 /// only then what all of it amounts to is acted on. Authors become known by reading: an admission lies in somebody else's log. So heads of
 /// unknown authors are tried again after every log that brought something, until nothing moves.
 struct RosterExchange {
-  private enum Phase {
+  enum Phase {
     case listing(EpochKeys)
     case objects(EpochKeys, nexts: [ObjectName], copies: [ObjectName], heads: [ObjectName])
     case former(EpochKeys, ObjectName)
@@ -23,7 +23,7 @@ struct RosterExchange {
   }
 
   /// An object below the roster's prefix of an epoch.
-  private struct Lying: Hashable {
+  struct Lying: Hashable {
     let epoch: EpochID
     let below: ObjectName
   }
@@ -36,16 +36,16 @@ struct RosterExchange {
     var tried: Set<FormerPart> = []
   }
 
-  private var phase: Phase
-  private let device: DeviceKeys
-  private let now: Int64
+  var phase: Phase
+  let device: DeviceKeys
+  let now: Int64
   /// As it was kept when the round began: nothing is written where nothing changed.
   private let kept: [UInt8]
-  private(set) var state: HouseholdState
-  private(set) var report = RoundReport()
+  var state: HouseholdState
+  var report = RoundReport()
 
   /// Epochs whose roster was listed in this round, and what it showed, below its prefix.
-  private var visited: [EpochID: [ObjectName]] = [:]
+  var visited: [EpochID: [ObjectName]] = [:]
   private var offers: [Offer] = []
   private var unknown: [ObjectName: DeviceID] = [:]
   private var pursuit: Pursuit?
@@ -55,10 +55,13 @@ struct RosterExchange {
   private var openCopies: Set<ObjectName> = []
   private var hasSent = false
   /// How many entries were known when the round began; nil once this device's log was given up.
-  private var known: Int?
+  var known: Int?
+  /// The store shows less of the roster than it did.
+  private var hasLost = false
+  private var passedOver = 0
   /// Entries that lie in copies under the epoch that is written to.
-  private var copied: Set<EntryHash> = []
-  private var random: AnyRandomSource
+  var copied: Set<EntryHash> = []
+  var random: AnyRandomSource
 
   init(
     state: HouseholdState, device: DeviceKeys, keys: EpochKeys, now: Int64, random: any RandomSource & Sendable
@@ -136,7 +139,7 @@ struct RosterExchange {
 
     case (.room(let room, let others), .listed(let names)):
       let claims = names.filter { $0.below(room.prefix)?.text.hasPrefix("c/") == true }.sorted()
-        .prefix(Self.claimsInRoom)
+        .prefix(SyncRound.claimsInRoom)
       guard !claims.isEmpty else { return try nextRoom(others) }
       phase = .waiting(room, Array(claims), others: others)
       return .get(Array(claims))
@@ -188,7 +191,15 @@ struct RosterExchange {
     visited[keys.epoch] = below
     if keys.epoch != state.epoch, state.belief.probes[keys.epoch] != nil { state.probed(keys.epoch, now: now) }
     let reader = state.rosterReader(keys: keys)
-    report.findings += reader.rollbacks(among: below, belief: state.belief)
+    let rollbacks = reader.rollbacks(among: below, belief: state.belief)
+    report.findings += rollbacks
+    if keys.epoch == state.epoch {
+      let isOwnMissing = state.log.isHeadMissing(among: below, keys: keys)
+      if isOwnMissing {
+        report.findings.append(.rollback(origin: state.log.origin, accepted: state.log.counter, shown: 0))
+      }
+      hasLost = isOwnMissing || !rollbacks.isEmpty
+    }
     let known = Set(
       state.roster.entries.filter(\.operation.beginsEpoch).map {
         keys.nextName(origin: $0.origin, sequence: $0.sequence)
@@ -232,7 +243,7 @@ struct RosterExchange {
     } catch { report.findings.append(finding(error, name)) }
   }
 
-  private func finding(_ error: any Error, _ name: ObjectName) -> Finding {
+  func finding(_ error: any Error, _ name: ObjectName) -> Finding {
     switch error {
     case EnvelopeError.newer(let version, let suite):
       .newer(object: name, reason: "envelope version \(version), suite \(suite)")
@@ -298,6 +309,14 @@ struct RosterExchange {
       } catch {
         report.findings.append(error)
         offers.remove(at: index)
+        if case .damaged = error, passedOver < SyncRound.headsPassedOver,
+          let lower = state.rosterReader(keys: offer.keys).head(
+            below: offer.name, among: visited[offer.keys.epoch] ?? [], belief: state.belief)
+        {
+          passedOver += 1
+          phase = .former(offer.keys, lower)
+          return .get([offer.keys.objectName(zone: .roster, lower)])
+        }
       }
       if pursuit != nil { return try continueReading() }
     }
@@ -418,147 +437,11 @@ struct RosterExchange {
     return moved
   }
 
-  // MARK: Claims
-
-  private mutating func claims() throws(EngineError) -> Effect? {
-    let former = state.epoch
-    try state.follow(now: now, random: &random)
-    if state.epoch == former, let known { try state.copyLate(after: known, except: copied, random: &random) }
-    let roster = state.roster.state
-    report.isProvisional = state.isProvisional
-    if state.isRemoved { report.isRemoved = true }
-    guard roster.device(device.id) != nil else { return try finishRoster() }
-    let rooms = waitingRooms
-    var open: [Lying] = []
-    for (epoch, below) in visited.sorted(by: { $0.key < $1.key }) {
-      guard let keys = state.keys(of: epoch) else { continue }
-      let answered = Set(
-        roster.invites.flatMap { invite in invite.admitted.map { keys.claimName(invite: invite.terms.id, device: $0) } }
-      )
-      open += below.filter {
-        $0.text.hasPrefix("c/") && !answered.contains($0) && !state.ignoredClaims.contains($0)
-      }.map { Lying(epoch: epoch, below: $0) }
-    }
-    guard !open.isEmpty else { return try nextRoom(rooms) }
-    phase = .claims(open)
-    return .get(
-      open.compactMap { lying in state.keys(of: lying.epoch).map { $0.objectName(zone: .roster, lying.below) } })
-  }
-
-  // MARK: Waiting rooms
-
-  /// More claims in one room are not looked at: whoever holds a link can lay any number.
-  private static let claimsInRoom = 64
-
-  /// Of invites that ask for words, for those who may let somebody in.
-  private var waitingRooms: [WaitingRoom] {
-    let roster = state.roster.state
-    guard roster.device(device.id)?.role == .owner else { return [] }
-    return roster.invites.filter { $0.terms.confirm && $0.status(now: UInt64(max(now, 0))) == .open }
-      .map { WaitingRoom(invite: $0.terms.id, claimKey: $0.terms.claimKey) }
-  }
-
-  private mutating func nextRoom(_ rooms: [WaitingRoom]) throws(EngineError) -> Effect? {
-    guard let room = rooms.first else { return try finishRoster() }
-    phase = .room(room, others: Array(rooms.dropFirst()))
-    return .list(room.prefix + "/")
-  }
-
-  /// Somebody waits for a person to compare words.
-  private mutating func note(waiting name: ObjectName, _ bytes: [UInt8], _ room: WaitingRoom) {
-    guard let below = name.below(room.prefix),
-      let invite = state.roster.state.invites.first(where: {
-        WaitingRoom(invite: $0.terms.id, claimKey: $0.terms.claimKey) == room
-      })
-    else { return }
-    do {
-      let claim = try Claim(decoding: try Envelope.open(bytes, at: room.place(.claim, below), key: room.key))
-      _ = try claim.verify(household: state.household, claimKey: invite.terms.claimKey, role: invite.terms.role)
-      guard room.claimName(claim.device.id) == below, claim.invite == room.invite else {
-        report.findings.append(.damaged(object: name, reason: "the claim belongs elsewhere"))
-        return
-      }
-      guard state.roster.keys(of: claim.device.id) == nil else { return }
-      report.requests.append(ClaimRequest(claim: claim, terms: invite.terms, reason: .words, epoch: nil))
-    } catch { report.findings.append(finding(error, name)) }
-  }
-
-  private mutating func open(claim name: ObjectName, _ bytes: [UInt8], _ keys: EpochKeys) -> Claim? {
-    do {
-      let place = keys.place(.claim, zone: .roster, name: name)
-      let claim = try Claim(decoding: try Envelope.open(bytes, at: place, key: keys.zoneKey(.roster)))
-      if claim.name(keys) == name { return claim }
-      report.findings.append(.damaged(object: name, reason: "the claim belongs elsewhere"))
-    } catch {
-      report.findings.append(.damaged(object: name, reason: "\(error)"))
-    }
-    return nil
-  }
-
-  /// The invite that a claim answers: several may share an id, copied by somebody.
-  private func invite(of claim: Claim) -> RosterState.Invite? {
-    let candidates = state.roster.state.invites.filter { $0.terms.id == claim.invite }
-    return candidates.first { claim.isFromLink($0.terms.claimKey) } ?? candidates.first
-  }
-
-  /// Whether the holder of a link, and the device named, made this claim: any other is nobody's rival.
-  private func isGenuine(_ claim: Claim) -> Bool {
-    guard let terms = invite(of: claim)?.terms else { return false }
-    return (try? claim.verify(household: state.household, claimKey: terms.claimKey, role: terms.role)) != nil
-  }
-
-  /// Admits a claim if this device may and nothing needs a person (format §8, model rule 18).
-  ///
-  /// - Parameter rivals: other devices' claims on the same invite that are open at the same time.
-  private mutating func answer(_ lying: Lying, _ claim: Claim, rivals: Int) throws(EngineError) {
-    let name = lying.below
-    guard let invite = invite(of: claim) else { return }
-    let who = "\(claim.personName) (\(claim.deviceName))"
-    guard state.roster.keys(of: claim.device.id) == nil else { return }
-    let status = invite.status(now: UInt64(max(now, 0)))
-    guard status == .open else {
-      state.ignore(claim: name)
-      report.refusedClaims.append("\(who): the invite is \(status)")
-      return
-    }
-    func request(_ reason: ClaimRequest.Reason) {
-      report.requests.append(
-        ClaimRequest(claim: claim, terms: invite.terms, reason: reason, epoch: lying.epoch))
-    }
-    let operation: RosterOperation
-    do {
-      let chain = try claim.verify(household: state.household, claimKey: invite.terms.claimKey, role: invite.terms.role)
-      if invite.terms.role == .mine {
-        // Only the device that was asked completes the certificate: the newcomer named it.
-        guard let certificate = claim.request.completed(by: device) else { return }
-        operation = .addDevice(certificate, name: claim.deviceName, isKit: false)
-      } else {
-        _ = chain
-        operation = .admit(claim: claim.bytes)
-      }
-    } catch {
-      state.ignore(claim: name)
-      report.findings.append(.damaged(object: name, reason: "claim: \(error)"))
-      return
-    }
-    // Who must compare words first is let in by a person.
-    guard !invite.terms.confirm else { return request(.words) }
-    guard invite.terms.uses > UInt64(rivals) else { return request(.rivals) }
-    guard state.roster.refusal(of: operation, by: state.log.origin) == nil else {
-      return request(.rights)
-    }
-    try state.write(operation, now: now)
-    // The roster does not count the uses of an invite for own devices: whoever answers it ends it.
-    if invite.terms.role == .mine { try state.write(.revokeInvite(invite.terms.id), now: now) }
-    state.admitted(in: lying.epoch)
-    report.admitted.append(
-      Admission(who: who, isOwnDevice: invite.terms.role == .mine, words: ComparisonWords(claim: claim)))
-  }
-
   // MARK: Duties
 
   /// What is owed the others, then whatever waits to be sent.
-  private mutating func finishRoster() throws(EngineError) -> Effect? {
+  mutating func finishRoster() throws(EngineError) -> Effect? {
+    if hasLost { try state.restore(shown: visited[state.epoch] ?? [], random: &random) }
     if report.unjudged.isEmpty { try doDuties() }
     try state.seal(now: now, random: &random)
     report.holds = state.holds
@@ -619,13 +502,5 @@ struct RosterExchange {
     }
     phase = .deleting(names)
     return .delete(names)
-  }
-}
-
-extension ObjectName {
-  /// The name below a prefix; nil if it is not below it.
-  func below(_ prefix: String) -> ObjectName? {
-    guard text.hasPrefix(prefix + "/") else { return nil }
-    return ObjectName(String(text.dropFirst(prefix.count + 1)))
   }
 }

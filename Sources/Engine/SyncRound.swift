@@ -35,6 +35,11 @@ public struct SyncRound {
 
   /// Segments fetched at a time: bounds memory to a few times 4 MiB.
   public static let segmentsAtOnce = 4
+  /// More claims in one waiting room are not looked at: whoever holds a link can lay any number.
+  public static let claimsInRoom = 64
+
+  /// How many heads that do not hold are passed over in one round for the ones below them.
+  static let headsPassedOver = 64
 
   /// - Parameters:
   ///   - state: the household's state as kept.

@@ -10,6 +10,9 @@ struct ZoneExchange {
     case listing(EpochKeys)
     case heads(EpochKeys)
     case former(EpochKeys, ObjectName)
+    case ownHead(EpochKeys, heads: [ObjectName])
+    case ownSegments(EpochKeys, heads: [ObjectName])
+    case announcing(EpochKeys, heads: [ObjectName])
     case probing
     case comparing
     case segments
@@ -49,6 +52,10 @@ struct ZoneExchange {
   /// Heads that were read whole in this round.
   private var read: [HeadBody] = []
   private var renewals = 0
+  /// What the epochs' listings showed.
+  private var listed: [EpochID: [ObjectName]] = [:]
+  private var passedOver = 0
+  private var hasRestored = false
 
   private struct Offer {
     let keys: EpochKeys
@@ -99,10 +106,42 @@ struct ZoneExchange {
       if keys.epoch != self.keys.epoch, belief.needsProbe(keys.epoch, now: now) { probed.append(keys.epoch) }
       let reader = reader(keys)
       report.findings += reader.rollbacks(among: below, belief: belief)
+      listed[keys.epoch] = below
       let heads = reader.newHeads(among: below, belief: belief, own: own)
-      guard !heads.isEmpty else { return nextEpoch() }
-      phase = .heads(keys)
-      return .get(heads.map { keys.objectName(zone: zone, $0) })
+      if mayUpload, !hasRestored, keys.epoch == self.keys.epoch, let own, own.isHeadMissing(among: below, keys: keys) {
+        // Listings lag: it is looked up by name before anything is concluded.
+        hasRestored = true
+        phase = .ownHead(keys, heads: heads)
+        return .get([object(keys.headName(zone: zone, origin: own.origin, counter: own.counter))])
+      }
+      return look(at: heads, keys)
+
+    case (.ownHead(let keys, let heads), .got(let objects)):
+      guard objects.isEmpty, let own else { return look(at: heads, keys) }
+      report.findings.append(.rollback(origin: own.origin, accepted: own.counter, shown: 0))
+      phase = .ownSegments(keys, heads: heads)
+      return .list(prefix + "/l/")
+
+    case (.ownSegments(let keys, let heads), .listed(let names)):
+      guard let own else { throw .outOfOrder("segments of no log") }
+      let segments =
+        own.lastSegment == 0
+        ? []
+        : (1...own.lastSegment).map {
+          object(keys.segmentName(zone: zone, origin: own.origin, index: $0))
+        }
+      // What lies in no segment is in the head. Else only the rows are left, not the entries: they are published again, with their stamps.
+      guard Set(segments).isSubset(of: names) else {
+        phase = .renewing(isReading: false)
+        return .database(.republish)
+      }
+      phase = .announcing(keys, heads: heads)
+      return .database(.announce)
+
+    case (.announcing(let keys, let heads), .database(.loaded(let belief, let own))):
+      self.belief = belief
+      self.own = own
+      return look(at: heads, keys)
 
     case (.heads(let keys), .got(let objects)):
       let prefix = keys.prefix(zone)
@@ -201,6 +240,12 @@ struct ZoneExchange {
     }
   }
 
+  private mutating func look(at heads: [ObjectName], _ keys: EpochKeys) -> Effect {
+    guard !heads.isEmpty else { return nextEpoch() }
+    phase = .heads(keys)
+    return .get(heads.map { keys.objectName(zone: zone, $0) })
+  }
+
   private mutating func nextCarry() -> Effect {
     guard let origin = carries.popLast() else { return nextEpoch() }
     phase = .carrying
@@ -250,7 +295,17 @@ struct ZoneExchange {
         renewals += 1
         phase = .renewing(isReading: true)
         return .database(.renew)
-      } catch { report.findings.append(error) }
+      } catch {
+        report.findings.append(error)
+        if case .damaged = error, passedOver < SyncRound.headsPassedOver,
+          let lower = reader(offer.keys).head(
+            below: offer.name, among: listed[offer.keys.epoch] ?? [], belief: belief)
+        {
+          passedOver += 1
+          phase = .former(offer.keys, lower)
+          return .get([offer.keys.objectName(zone: zone, lower)])
+        }
+      }
     }
     return nextEpoch()
   }
@@ -316,13 +371,12 @@ struct ZoneExchange {
     return may
   }
 
-  /// Whoever has merged exactly what the author of a head had must hold the same rows. Those of readers do not: what they change stays
-  /// with them.
+  /// Whoever has merged exactly what the author of a head had must hold the same rows. Those who are readers, or were, need not: what they
+  /// changed then stays with them.
   private mutating func compare() -> Effect {
     let roster = state.roster
-    func writes(_ device: DeviceID) -> Bool { roster.role(of: device) ?? .reader >= .member }
-    read.removeAll { !writes($0.origin.device) }
-    guard !read.isEmpty, writes(state.log.origin.device) else { return seal() }
+    read.removeAll { roster.wasReader($0.origin.device) }
+    guard !read.isEmpty, !roster.wasReader(state.log.origin.device) else { return seal() }
     phase = .comparing
     return .database(.facts)
   }

@@ -182,6 +182,7 @@ extension Home {
           let round = try await self.round(membership, access: access, replica: replica)
           rows += round.received
           report.note(round)
+          if round.isRemoved { throw try removal(membership) }
           if let closing = round.closed { throw try zoneEnded(closing, name) }
           if round.received == 0 { break }
         }
@@ -234,9 +235,10 @@ extension Home {
           report.note(round)
           if round.isRemoved {
             if try await finishLeaving(next) { continue }
-            failure = failure ?? LatchkeyError(removedFrom: next.name)
+            failure = try failure ?? removal(next)
             continue
           }
+          try await dropRevoked(from: next, access: access)
           if next.isPrivate { try await alignOwnDevices(next, access: access) }
           try await keepMirror(next, access, into: &report)
           report.add(access.counts.snapshot)
@@ -264,7 +266,7 @@ extension Home {
       report.note(round)
       if round.isRemoved {
         if try await finishLeaving(membership) { return seen }
-        throw LatchkeyError(removedFrom: membership.name)
+        throw try removal(membership)
       }
       if let closing = round.closed {
         guard let successor = try await follow(closing, replica: replica) else {
@@ -276,6 +278,7 @@ extension Home {
         access = try await openStore(of: membership)
         report.note(try await self.round(membership, access: access, replica: replica))
       }
+      try await dropRevoked(from: membership, access: access)
       if membership.isPrivate { try await alignOwnDevices(membership, access: access) }
       progress?(report)
       if round.received == 0, round.sent == 0, round.admitted.isEmpty, round.closed == nil { break }

@@ -7,7 +7,7 @@ public import LatchkeyStorage
 public struct Decision: Equatable, Sendable {
   /// For ``Home/decide(_:_:)``.
   public let id: String
-  /// What kind of question: `credential`, `frozen`, `store`.
+  /// What kind of question: `credential`, `frozen`, `store`, `store`.
   public let kind: String
   public let household: String
   /// What happened, and what is asked.
@@ -29,7 +29,7 @@ extension Home {
   /// Answers a decision.
   ///
   /// - Parameters:
-  ///   - id: as ``decisions()`` gave it.
+  ///   - id: as ``decisions()`` gave it, or the error of a sync that found no store.
   ///   - choice: one of its choices.
   ///   - credential: what the store asks for that is agreed to, or whose credential was changed; kept for later.
   /// - Throws: ``LatchkeyError`` of kind `usage`: no such decision, or not one of its choices; `store`.
@@ -37,6 +37,10 @@ extension Home {
     _ id: String, _ choice: String, credential: StoreCredential? = nil
   ) async throws(LatchkeyError) {
     try await reporting {
+      // What the store shows is not kept: whether it is lost is looked up when somebody says so.
+      if let lost = try memberships().first(where: { Self.lostStoreID($0) == id }), choice == "republish" {
+        return try await republish(lost)
+      }
       guard let decision = try decisions().first(where: { $0.id == id }) else {
         throw LatchkeyError(
           .usage, "no-such-decision", "Nothing with the id \(id) waits to be decided.", next: ["latchkey status"])
@@ -83,7 +87,15 @@ extension Home {
 
   // MARK: Households that one is not in any more
 
-  private static func frozenDecisionID(_ membership: Membership) -> String { "frozen-\(membership.id.short)" }
+  static func frozenDecisionID(_ membership: Membership) -> String { "frozen-\(membership.id.short)" }
+
+  /// Says that this device is not in a household any more, and what can be done about it.
+  func removal(_ membership: Membership) throws -> LatchkeyError {
+    let person = try contents().person
+    return LatchkeyError(
+      removedFrom: membership.name, decision: Self.frozenDecisionID(membership),
+      personStays: try state(of: membership.id).roster.state.people.contains { $0.id == person })
+  }
 
   /// Whoever was removed decides what becomes of the rows that are in its files.
   private func frozenDecision(_ membership: Membership) throws -> Decision? {

@@ -16,17 +16,25 @@ public struct RevocationReport: Equatable, Sendable {
   /// Names of the devices that went, the one that was asked for first.
   public let devices: [String]
   /// Households that it is still in, and why: the next sync of any device of this person tries again.
-  public let pending: [Pending]
+  public let pending: [HouseholdFailure]
+}
 
-  public struct Pending: Equatable, Sendable {
-    public let household: String
-    public let why: LatchkeyError
+/// One of several households in which something could not be done.
+public struct HouseholdFailure: Equatable, Sendable {
+  public let household: String
+  public let why: LatchkeyError
+
+  /// - Throws: what it was, if somebody cancelled: that means all of them.
+  init(_ household: String, _ error: any Error) throws(LatchkeyError) {
+    let why = LatchkeyError(error)
+    if why.kind == .cancelled { throw why }
+    (self.household, self.why) = (household, why)
   }
 }
 
 /// One's own devices: adding one is ``Home/addDevice(expiresIn:)``.
 extension Home {
-  /// The devices of this person, by its private household; without one, by all households of this device.
+  /// The devices of this person in any household of this device.
   public func devices() throws(LatchkeyError) -> [DeviceReport] {
     do {
       let contents = try contents()
@@ -46,29 +54,34 @@ extension Home {
     } catch { throw LatchkeyError(error) }
   }
 
-  /// Each device of this person in each household; those of the private household only, where there is one.
+  /// Each device of this person in each household, the private one first: a kit may have brought in one that only some of them know.
   private func ownDevices() throws -> [(device: RosterState.Device, household: Membership)] {
     let person = try contents().person
-    let all = try memberships()
-    let relevant = all.filter(\.isPrivate).isEmpty ? all : all.filter(\.isPrivate)
-    return try relevant.flatMap { membership in
+    return try memberships().sorted { $0.isPrivate && !$1.isPrivate }.flatMap { membership in
       try state(of: membership.id).roster.state.devices.filter { $0.person == person }.map { ($0, membership) }
     }
   }
 
   /// Calls this device something else, for everybody who sees its rows.
-  public func renameDevice(_ name: String) async throws(LatchkeyError) {
+  ///
+  /// - Returns: households whose store could not be reached: they hear of it with the next sync.
+  @discardableResult
+  public func renameDevice(_ name: String) async throws(LatchkeyError) -> [HouseholdFailure] {
     try await reporting {
       try checkName(name, "device name")
       let contents = try contents()
       try keyring.update { $0.deviceName = name }
+      var pending: [HouseholdFailure] = []
       for membership in try memberships() {
         let state = try state(of: membership.id)
         let profile = RosterOperation.profile(personName: contents.personName, deviceName: name)
         guard state.roster.refusal(of: profile, by: state.log.origin) == nil else { continue }
         try write([profile], into: membership)
-        _ = try await round(membership, access: try await openStore(of: membership))
+        do { _ = try await round(membership, access: try await openStore(of: membership)) } catch {
+          pending.append(try HouseholdFailure(membership.name, error))
+        }
       }
+      return pending
     }
   }
 
@@ -89,8 +102,11 @@ extension Home {
   ) async throws(LatchkeyError) -> RevocationReport {
     try await reporting {
       let contents = try contents()
-      for membership in try memberships() where membership.isPrivate {
-        _ = try await round(membership, access: try await openStore(of: membership))
+      var unreachable: [HouseholdID: HouseholdFailure] = [:]
+      for membership in try memberships() {
+        do { _ = try await round(membership, access: try await openStore(of: membership)) } catch {
+          unreachable[membership.id] = try HouseholdFailure(membership.name, error)
+        }
       }
       let own = try ownDevices()
       let named = own.filter { $0.device.name == device }
@@ -116,29 +132,56 @@ extension Home {
       }
       let stays = Set([contents.device.id] + (contents.kit.map { [$0.certificate.keys.id] } ?? []))
         .union(own.filter { keeping.contains($0.device.name) }.map(\.device.id))
-      var gone: Set<DeviceID> = [first.device.id]
-      while true {
-        // Whoever signed a device's certificate added it.
-        let more = own.map(\.device).filter { other in
-          !gone.contains(other.id) && !stays.contains(other.id)
-            && other.chain.certificates.last.map { gone.contains($0.signer) && $0.signer != other.id } == true
-        }
-        if more.isEmpty { break }
-        gone.formUnion(more.map(\.id))
-      }
+      let gone = Self.withAdded([first.device.id], among: own.map(\.device), keeping: stays)
       var names = [first.device.name]
       for other in own where gone.contains(other.device.id) && other.device.id != first.device.id {
         if !names.contains(other.device.name) { names.append(other.device.name) }
       }
       if isRehearsal { return RevocationReport(devices: names, pending: []) }
-      var pending: [RevocationReport.Pending] = []
+      // Kept first: whatever cannot be reached now is done by a later sync.
+      let kept = Set(own.map(\.device.id)).subtracting(gone)
+      try keyring.update {
+        $0.revoked = Set($0.revoked).union(gone).sorted()
+        $0.kept = Set($0.kept).union(kept).subtracting(gone).sorted()
+      }
+      var pending: [HouseholdFailure] = []
       for membership in try memberships().sorted(by: { $0.isPrivate && !$1.isPrivate }) {
-        do { try await dropOwn(gone, from: membership, access: try await openStore(of: membership)) } catch {
-          if membership.isPrivate { throw error }
-          pending.append(.init(household: membership.name, why: try LatchkeyError(unlessCancelled: error)))
+        if let failure = unreachable[membership.id] {
+          pending.append(failure)
+          continue
         }
+        do {
+          try await dropRevoked(from: membership, access: try await openStore(of: membership))
+        } catch { pending.append(try HouseholdFailure(membership.name, error)) }
       }
       return RevocationReport(devices: names, pending: pending)
+    }
+  }
+
+  /// Removes from a household what this person has revoked here and is still in it, and what that had added. Costs no request where nothing is.
+  func dropRevoked(from membership: Membership, access: StoreAccess) async throws {
+    let contents = try contents()
+    guard !contents.revoked.isEmpty else { return }
+    let own = try state(of: membership.id).roster.state.devices.filter { $0.person == contents.person }
+    let stays = Set(contents.kept + [contents.device.id] + (contents.kit.map { [$0.certificate.keys.id] } ?? []))
+    let gone = Self.withAdded(Set(contents.revoked), among: own, keeping: stays.subtracting(contents.revoked))
+    try await dropOwn(gone, from: membership, access: access)
+  }
+
+  /// Devices, and those that they added, and those that these added: whoever signed a device's certificate added it.
+  private static func withAdded(
+    _ devices: Set<DeviceID>, among own: [RosterState.Device], keeping stays: Set<DeviceID>
+  ) -> Set<DeviceID> {
+    var gone = devices
+    while true {
+      let more = own.filter { other in
+        guard !gone.contains(other.id), !stays.contains(other.id), let last = other.chain.certificates.last else {
+          return false
+        }
+        return gone.contains(last.signer) && last.signer != other.id
+      }
+      if more.isEmpty { return gone }
+      gone.formUnion(more.map(\.id))
     }
   }
 

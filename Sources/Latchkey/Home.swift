@@ -207,7 +207,9 @@ public actor Home {
     return HouseholdSecrets(
       device: contents.device,
       held: Dictionary((known?.epochs ?? []).map { ($0.id, $0.key) }, uniquingKeysWith: { first, _ in first }),
-      link: known?.joining.map { HouseholdSecrets.Link(invite: $0.invite, box: $0.secret.keys.boxKey) })
+      link: known?.joining.map {
+        HouseholdSecrets.Link(invite: $0.invite, box: $0.secret?.keys.boxKey ?? contents.device.box)
+      })
   }
 
   /// Keeps a state in place of the one it was made from. If another process has kept one meanwhile, nothing is kept: this
@@ -244,15 +246,29 @@ public actor Home {
   @discardableResult
   func write(_ operations: [RosterOperation], into membership: Membership) throws -> HouseholdState {
     guard !operations.isEmpty else { return try state(of: membership.id) }
-    for _ in 0..<8 {
-      var random = world.random()
-      let former = try state(of: membership.id)
-      var state = former
+    return try change(membership.id) { state, random in
       for operation in operations { try state.write(operation, now: world.now()) }
       try state.seal(now: world.now(), random: &random)
+      return state
+    }
+  }
+
+  /// Changes what is kept of a household, alone among processes: where another one was quicker, once more from what that has kept.
+  ///
+  /// - Parameter body: makes the change; may be called several times. Nothing is kept of what it throws from.
+  /// - Throws: what `body` throws; ``LatchkeyError`` of kind `busy` if others keep being quicker.
+  @discardableResult
+  func change<T>(
+    _ household: HouseholdID, _ body: (inout HouseholdState, inout AnyRandomSource) throws -> T
+  ) throws -> T {
+    for _ in 0..<8 {
+      var random = AnyRandomSource(world.random())
+      let former = try state(of: household)
+      var state = former
+      let result = try body(&state, &random)
       do {
         try keep(state, after: former)
-        return state
+        return result
       } catch is Overtaken { continue }
     }
     throw LatchkeyError(

@@ -60,7 +60,7 @@ extension Home {
       warnings.append(Warning(moving, household: membership))
     }
     if try state(of: membership.id).isRemoved {
-      warnings.append(Warning(code: "removed", message: LatchkeyError(removedFrom: membership.name).message))
+      warnings.append(Warning(code: "removed", message: try removal(membership).message))
     } else if roster.device(try contents().device.id) == nil {
       warnings.append(
         Warning(
@@ -69,7 +69,11 @@ extension Home {
             "Nobody has admitted this device yet: what it writes counts once one of the household's devices has synced."
         ))
     }
-    if try isReader(membership), try hasWritten(replica) { warnings.append(.readerWrites) }
+    if try isReader(membership) {
+      if try hasWritten(replica) { warnings.append(.readerWrites) }
+    } else if try replica.value(DatabasePerformer.Key.keptHere) != nil {
+      warnings.append(.wroteAsReader)
+    }
     if try replica.isPairing { warnings.append(.pairingWaits) }
     if try Sharing.load(replica) != nil {
       warnings.append(

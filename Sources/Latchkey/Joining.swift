@@ -81,38 +81,50 @@ extension Home {
   private func open(
     _ role: InviteRole, in membership: Membership, expiresIn milliseconds: Int64, confirm: Bool = false
   ) async throws -> Invite {
-    guard (60_000...31_622_400_000).contains(milliseconds) else {
-      throw LatchkeyError(.usage, "bad-expiry", "An invite is good for one minute to one year.")
-    }
     let access = try await openStore(of: membership)
-    _ = try await round(membership, access: access)
     var random = world.random()
     let secret = InviteSecret(&random)
     let keys = secret.keys
-    let epoch = try state(of: membership.id).currentKeys()
-    guard let id = InviteID(random.bytes(16)), let seal = epoch.key.seal(to: keys.boxKey.publicKey) else {
-      throw LatchkeyError(.other, "unexpected", "No invite key could be made.")
-    }
-    let expires = world.now() + milliseconds
-    let terms = OpenInvite(
-      id: id, claimKey: keys.claimKey.publicKey, boxKey: keys.boxKey.publicKey, role: role, expiry: UInt64(expires),
-      confirm: confirm)
-    let state = try write([.openInvite(terms)], into: membership)
-    // The roster first: the link's checkpoint must be what the store already shows.
-    _ = try await round(membership, access: access)
-    let roster = state.roster.state
-    let blob = InviteBlob(
-      household: membership.id, epoch: epoch.epoch, invite: id, seal: confirm ? nil : seal,
-      rosterHeads: state.roster.heads,
-      householdName: membership.name, inviterName: try contents().personName, role: role, expiry: UInt64(expires),
-      zones: roster.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
+    let blob = try await open(
+      role, in: membership, access, expiresIn: milliseconds, confirm: confirm, claimKey: keys.claimKey.publicKey,
+      boxKey: keys.boxKey.publicKey)
     let object = try Envelope.seal(blob.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random))
     try await access.store.put(keys.objectName, object)
     let link = InviteLink(
-      secret: secret, household: membership.id, checkpoint: Roster.checkpoint(state.roster.heads),
-      locator: membership.locator,
-      expiry: UInt64(expires), role: role)
-    return Invite(id: id.description, link: link.text, household: membership.name, role: role.name, expires: expires)
+      secret: secret, household: membership.id, checkpoint: Roster.checkpoint(blob.rosterHeads),
+      locator: membership.locator, expiry: blob.expiry, role: role)
+    return Invite(
+      id: blob.invite.description, link: link.text, household: membership.name, role: role.name,
+      expires: Int64(clamping: blob.expiry))
+  }
+
+  /// Opens an invite in the roster, for whoever holds the secret keys to these public ones.
+  ///
+  /// - Returns: what that holder is to be given, once the store shows the roster that it was made from.
+  func open(
+    _ role: InviteRole, in membership: Membership, _ access: StoreAccess, expiresIn milliseconds: Int64,
+    confirm: Bool = false, claimKey: SigningPublicKey, boxKey: BoxPublicKey
+  ) async throws -> InviteBlob {
+    guard (60_000...31_622_400_000).contains(milliseconds) else {
+      throw LatchkeyError(.usage, "bad-expiry", "An invite is good for one minute to one year.")
+    }
+    _ = try await round(membership, access: access)
+    var random = world.random()
+    let epoch = try state(of: membership.id).currentKeys()
+    guard let id = InviteID(random.bytes(16)), let seal = epoch.key.seal(to: boxKey) else {
+      throw LatchkeyError(.other, "unexpected", "No invite key could be made.")
+    }
+    let expires = UInt64(max(world.now() + milliseconds, 0))
+    let terms = OpenInvite(
+      id: id, claimKey: claimKey, boxKey: boxKey, role: role, expiry: expires, confirm: confirm)
+    let state = try write([.openInvite(terms)], into: membership)
+    // The roster first: the invite's checkpoint must be what the store already shows.
+    _ = try await round(membership, access: access)
+    return InviteBlob(
+      household: membership.id, epoch: epoch.epoch, invite: id, seal: confirm ? nil : seal,
+      rosterHeads: state.roster.heads, householdName: membership.name, inviterName: try contents().personName,
+      role: role, expiry: expires,
+      zones: state.roster.state.zones.filter { $0.closing == nil }.map { .init(id: $0.id, name: $0.name) })
   }
 
   // MARK: Joining
@@ -133,114 +145,134 @@ extension Home {
     try await reporting(database: options.database) {
       let link: InviteLink
       do throws(LinkError) { link = try InviteLink(parsing: text) } catch { throw LatchkeyError(link: error) }
-      if link.expiry < UInt64(max(world.now(), 0)) {
-        throw LatchkeyError(
-          .key, "link-expired", "The invite has expired, or this device's clock is wrong.",
-          next: ["ask for a new invite"])
-      }
-      let database = options.database.map(absolute)
-      let isFilled = try database.map { try self.isFilled($0, from: link.household) } ?? false
-      if let database, !fileExists(parent(of: database)) {
-        throw LatchkeyError(
-          .usage, "no-such-folder",
-          "There is no folder \(parent(of: database)) to make the file in. Nothing was changed.")
-      }
-      if let template = options.template, let database, fileExists(database) {
-        throw LatchkeyError(
-          .usage, "file-exists", "\(database) exists, so it is not made from \(template). Nothing was changed.",
-          next: [
-            "leave out --template, and the rows of \(database) come into the household",
-            "choose a path where nothing is",
-          ])
-      }
-      if let template = options.template { _ = try Replica.survey(path: absolute(template)) }
-      let url = try stores.locator(options.store ?? link.locator, relativeTo: base)
-      if options.store == nil, try contentsIfAny()?.households.contains(where: { $0.locator == url.text }) != true {
-        guard await agree(.useStore(url: url.text)) else {
-          throw LatchkeyError(
-            .decision, "store-not-agreed",
-            "The invite's store is \(url.text), and nobody on this device has agreed to use it. Nothing was changed.",
-            next: ["run it again with --yes, or with --store URL if the store is reached elsewhere from here"])
-        }
-      }
-      let credential = try options.credential ?? self.credential(of: link, for: url)
-      let access = try await openStore(url, credential: credential)
-      try await requireStore(access)
-      let blob = try await readBlob(link, access)
-      var words: [String]?
+      let place = try await joinPlace(
+        household: link.household, expiry: link.expiry, locator: link.locator, options: options,
+        credential: { try self.credential(of: link, for: $0) }, agree: agree)
+      let blob = try await readBlob(link, place.access)
       let isKnown = try contentsIfAny()?[link.household] != nil
-      if blob.seal == nil, !isKnown, let waiting = try await enter(blob, link, url, access, options) { return waiting }
-      guard
-        let keys = try blob.seal == nil ? ownKeys(link.household) : blob.open(with: link.secret.keys)
-      else {
-        throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
-      }
-      if try contentsIfAny()?[keys.household]?.ending != nil { throw LatchkeyError.wasRemoved }
-      if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
-        // Nobody has let this device in with the link that it used before: it goes on with this one.
-        let shown = try await look(keys, blob.invite, link, access)
-        let invite = try check(shown, link, blob)
-        let current = try shown.currentKeys()
-        try keyring.update {
-          $0[keys.household]?.joining = HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret)
-          if $0[keys.household]?.epochs.contains(where: { $0.id == current.epoch }) == false {
-            $0[keys.household]?.epochs.append(.init(id: current.epoch, key: current.key))
-          }
-        }
-        let membership = try membership(of: keys.household)
-        // What the new link shows is read before the claim is made of it.
-        _ = try await roundAlone(membership, access: access)
-        if try state(of: keys.household).isProvisional { try claim(invite, state(of: keys.household), link.secret) }
-      } else if try contentsIfAny()?[keys.household] == nil {
-        // Everything that can be wrong with the invite is found before anything is kept or written.
-        let shown = try await look(keys, blob.invite, link, access)
-        let invite = try check(shown, link, blob)
-        if database != nil {
-          if link.role == .mine, shown.roster.state.zones.allSatisfy({ $0.closing != nil }) {
-            throw LatchkeyError(
-              .usage, "no-such-zone",
-              "Your personal household has no open zone to make a file of: what you share with others comes after this device is in. Nothing was changed.",
-              next: [
-                "latchkey join, without --db", "latchkey sync   (there, then here)",
-                "latchkey attach \(options.database ?? "FILE") --zone ZONE",
-              ])
-          }
-          _ = try chooseZone(options.zone, shown, blob.householdName)
-        }
-        try await ensureIdentity(for: link.role, options)
-        try keep(credential, for: url)
-        guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
-        try adopt(
-          try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: link.role == .mine,
-          locator: url.text,
-          joining: HouseholdKeys.Joining(invite: invite.terms.id, secret: link.secret))
-        let shared = try claim(invite, shown, link.secret)
-        if link.role == .mine { words = shared.words }
-      }
-      if try state(of: keys.household).isRemoved { throw LatchkeyError.wasRemoved }
-      let membership = try membership(of: keys.household)
-      let report = try await round(membership, access: access)
-      if link.role == .mine { try await alignOwnDevices(membership, access: access) }
-      var rows = 0
-      var warnings: [Warning] = []
-      var zoneName: String?
-      if let database, !isFilled, fileExists(database) {
-        let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
-        zoneName = zone.name
-        (rows, warnings) = try await bring(
-          database, membership: membership, access: access, zone: zone.id, name: zone.name)
-      } else if let database, isFilled {
-        zoneName = try binding(database)?.zoneName
-      } else if let database {
-        let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
-        zoneName = zone.name
-        (rows, warnings) = try await fill(
-          database, membership: membership, access: access, zone: zone.id, name: zone.name, template: options.template)
-      }
-      return JoinReport(
-        household: membership.name, zone: zoneName, database: database, rows: rows, isProvisional: report.isProvisional,
-        words: words, warnings: warnings)
+      if blob.seal == nil, !isKnown, let waiting = try await enter(blob, link, place, options) { return waiting }
+      return try await enter(Invitation(blob, of: link.secret), at: place, options: options)
     }
+  }
+
+  /// Checks what can be checked before the invite is looked at, asks whether its store may be used, and opens it.
+  func joinPlace(
+    household: HouseholdID, expiry: UInt64, locator: String, options: JoinOptions,
+    credential: (Locator) throws -> StoreCredential? = { _ in nil }, agree: @Sendable (Question) async -> Bool
+  ) async throws -> JoinPlace {
+    if expiry < UInt64(max(world.now(), 0)) {
+      throw LatchkeyError(
+        .key, "link-expired", "The invite has expired, or this device's clock is wrong.",
+        next: ["ask for a new invite"])
+    }
+    let database = options.database.map(absolute)
+    let isFilled = try database.map { try self.isFilled($0, from: household) } ?? false
+    if let database, !fileExists(parent(of: database)) {
+      throw LatchkeyError(
+        .usage, "no-such-folder",
+        "There is no folder \(parent(of: database)) to make the file in. Nothing was changed.")
+    }
+    if let template = options.template, let database, fileExists(database) {
+      throw LatchkeyError(
+        .usage, "file-exists", "\(database) exists, so it is not made from \(template). Nothing was changed.",
+        next: [
+          "leave out --template, and the rows of \(database) come into the household",
+          "choose a path where nothing is",
+        ])
+    }
+    if let template = options.template { _ = try Replica.survey(path: absolute(template)) }
+    let url = try stores.locator(options.store ?? locator, relativeTo: base)
+    if options.store == nil, try contentsIfAny()?.hasAgreed(to: url.text) != true {
+      guard await agree(.useStore(url: url.text)) else {
+        throw LatchkeyError(
+          .decision, "store-not-agreed",
+          "The invite's store is \(url.text), and nobody on this device has agreed to use it. Nothing was changed.",
+          next: ["run it again with --yes, or with --store URL if the store is reached elsewhere from here"])
+      }
+    }
+    let given = try options.credential ?? credential(url)
+    let access = try await openStore(url, credential: given)
+    try await requireStore(access)
+    return JoinPlace(database: database, isFilled: isFilled, access: access, credential: given)
+  }
+
+  /// Claims membership if this device has not yet, and fills the database.
+  func enter(_ invitation: Invitation, at place: JoinPlace, options: JoinOptions) async throws -> JoinReport {
+    let blob = invitation.blob
+    let access = place.access
+    var words: [String]?
+    guard
+      let keys = try invitation.secret != nil && blob.seal == nil
+        ? ownKeys(blob.household) : blob.open(with: invitation.boxKey)
+    else {
+      throw LatchkeyError(.damage, "bad-invite", "The invite in the store does not hold the household's key.")
+    }
+    if try contentsIfAny()?[keys.household]?.ending != nil { throw LatchkeyError.wasRemoved }
+    if let waiting = try contentsIfAny()?[keys.household]?.joining, waiting.invite != blob.invite {
+      // Nobody has let this device in with the invite that it used before: it goes on with this one.
+      let shown = try await look(keys, invitation, access)
+      let invite = try check(shown, invitation)
+      let current = try shown.currentKeys()
+      try keyring.update {
+        $0[keys.household]?.joining = invitation.joining
+        if $0[keys.household]?.epochs.contains(where: { $0.id == current.epoch }) == false {
+          $0[keys.household]?.epochs.append(.init(id: current.epoch, key: current.key))
+        }
+      }
+      let membership = try membership(of: keys.household)
+      // What the new invite shows is read before the claim is made of it.
+      _ = try await roundAlone(membership, access: access)
+      if try state(of: keys.household).isProvisional {
+        try claim(invite, state(of: keys.household), invitation.secret)
+      }
+    } else if try contentsIfAny()?[keys.household] == nil {
+      // Everything that can be wrong with the invite is found before anything is kept or written.
+      let shown = try await look(keys, invitation, access)
+      let invite = try check(shown, invitation)
+      if place.database != nil {
+        if blob.role == .mine, shown.roster.state.zones.allSatisfy({ $0.closing != nil }) {
+          throw LatchkeyError(
+            .usage, "no-such-zone",
+            "Your personal household has no open zone to make a file of: what you share with others comes after this device is in. Nothing was changed.",
+            next: [
+              "latchkey join, without --db", "latchkey sync   (there, then here)",
+              "latchkey attach \(options.database ?? "FILE") --zone ZONE",
+            ])
+        }
+        _ = try chooseZone(options.zone, shown, blob.householdName)
+      }
+      try await ensureIdentity(for: blob.role, options)
+      try keep(place.credential, for: access.locator)
+      guard let genesis = shown.genesis else { throw LatchkeyError.noGenesis }
+      try adopt(
+        try shown.currentKeys(), genesis: genesis, name: blob.householdName, isPrivate: blob.role == .mine,
+        locator: access.locator.text, joining: invitation.joining)
+      let shared = try claim(invite, shown, invitation.secret)
+      if blob.role == .mine { words = shared.words }
+    }
+    if try state(of: keys.household).isRemoved { throw LatchkeyError.wasRemoved }
+    let membership = try membership(of: keys.household)
+    let report = try await round(membership, access: access)
+    if blob.role == .mine { try await alignOwnDevices(membership, access: access) }
+    var rows = 0
+    var warnings: [Warning] = []
+    var zoneName: String?
+    if let database = place.database, !place.isFilled, fileExists(database) {
+      let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
+      zoneName = zone.name
+      (rows, warnings) = try await bring(
+        database, membership: membership, access: access, zone: zone.id, name: zone.name)
+    } else if let database = place.database, place.isFilled {
+      zoneName = try binding(database)?.zoneName
+    } else if let database = place.database {
+      let zone = try chooseZone(options.zone, try state(of: membership.id), membership.name)
+      zoneName = zone.name
+      (rows, warnings) = try await fill(
+        database, membership: membership, access: access, zone: zone.id, name: zone.name, template: options.template)
+    }
+    return JoinReport(
+      household: membership.name, zone: zoneName, database: place.database, rows: rows,
+      isProvisional: report.isProvisional, words: words, warnings: warnings)
   }
 
   /// Of a household that this device holds already.
@@ -251,10 +283,11 @@ extension Home {
   ///
   /// - Returns: nil once this device holds the household.
   private func enter(
-    _ blob: InviteBlob, _ link: InviteLink, _ url: Locator, _ access: StoreAccess, _ options: JoinOptions
+    _ blob: InviteBlob, _ link: InviteLink, _ place: JoinPlace, _ options: JoinOptions
   ) async throws -> JoinReport? {
+    let access = place.access
     try await ensureIdentity(for: link.role, options)
-    try keep(try options.credential ?? credential(of: link, for: url), for: url)
+    try keep(place.credential, for: access.locator)
     let contents = try contents()
     let claimKey = link.secret.keys.claimKey
     let claim = Claim(
@@ -275,10 +308,16 @@ extension Home {
           .damage, "damaged-invite", "What lets this device in is damaged in the store: \(error).",
           next: ["ask for a new invite"])
       }
+      if welcome.seal == nil, welcome.household == link.household {
+        throw LatchkeyError(
+          .key, "link-refused",
+          "\(welcome.inviterName) did not let this device in with that invite, or let in somebody else.",
+          next: ["ask for a new invite"])
+      }
       guard welcome.household == link.household, let keys = welcome.open(with: contents.device.box) else {
         throw LatchkeyError(.damage, "forged-invite", "What lets this device in was not made for it.")
       }
-      let shown = try await look(keys, blob.invite, link, access)
+      let shown = try await look(keys, Invitation(blob, of: link.secret), access)
       guard (blob.rosterHeads + welcome.rosterHeads).allSatisfy(shown.roster.contains) else {
         throw LatchkeyError.behindCheckpoint
       }
@@ -287,7 +326,7 @@ extension Home {
           .damage, "forged-invite", "The household's roster does not show that this device was let in.")
       }
       try adopt(
-        keys, genesis: genesis, name: welcome.householdName, isPrivate: false, locator: url.text)
+        keys, genesis: genesis, name: welcome.householdName, isPrivate: false, locator: access.locator.text)
       _ = try await roundAlone(try membership(of: keys.household), access: access)
       try settleCredential(try membership(of: keys.household))
       return nil
@@ -330,9 +369,10 @@ extension Home {
     return try StoreCredential(parsing: credential.text, source: "the invite's credential")
   }
 
-  func requireStore(_ access: StoreAccess) async throws {
+  @discardableResult
+  func requireStore(_ access: StoreAccess) async throws -> StoreMarker {
     switch try await StoreMarker.read(access.store) {
-    case .store: return
+    case .store(let marker): return marker
     case .absent: throw EngineError.storeMissing
     case .newerFormat: throw EngineError.badMarker("of a newer version")
     case .notAStore: throw EngineError.badMarker("not a store's marker")
@@ -393,7 +433,7 @@ extension Home {
 
   /// Reads the roster as a stranger who holds the key, keeping and writing nothing.
   private func look(
-    _ keys: EpochKeys, _ invite: InviteID, _ link: InviteLink, _ access: StoreAccess
+    _ keys: EpochKeys, _ invitation: Invitation, _ access: StoreAccess
   ) async throws -> HouseholdState {
     var random = world.random()
     let stranger = DeviceKeys(&random)
@@ -403,13 +443,13 @@ extension Home {
       household: keys.household, epoch: keys.epoch, genesis: genesis, origin: origin,
       secrets: HouseholdSecrets(
         device: stranger, held: [keys.epoch: keys.key],
-        link: HouseholdSecrets.Link(invite: invite, box: link.secret.keys.boxKey)))
-    return try await passingRound(state, as: stranger, access: access, writes: false)
+        link: HouseholdSecrets.Link(invite: invitation.blob.invite, box: invitation.boxKey)))
+    return try await passingRound(state, as: stranger, access: access, writing: .never)
   }
 
-  /// Checks what the store shows against the link.
-  private func check(_ state: HouseholdState, _ link: InviteLink, _ blob: InviteBlob) throws -> RosterState.Invite {
-    guard blob.rosterHeads.allSatisfy(state.roster.contains) else {
+  /// Checks what the store shows against the invite.
+  private func check(_ state: HouseholdState, _ invitation: Invitation) throws -> RosterState.Invite {
+    guard invitation.blob.rosterHeads.allSatisfy(state.roster.contains) else {
       throw LatchkeyError.behindCheckpoint
     }
     let roster = state.roster.state
@@ -418,8 +458,8 @@ extension Home {
     {
       throw LatchkeyError.wasRemoved
     }
-    guard let invite = roster.invites.first(where: { $0.terms.claimKey == link.secret.keys.claimKey.publicKey }),
-      roster.isPrivate == (link.role == .mine)
+    guard let invite = roster.invites.first(where: invitation.isOpened),
+      roster.isPrivate == (invitation.blob.role == .mine)
     else { throw LatchkeyError(.damage, "forged-invite", "The household's roster does not hold this invite.") }
     switch invite.status(now: UInt64(max(world.now(), 0))) {
     case .open: return invite
@@ -435,24 +475,24 @@ extension Home {
   /// - Returns: what whoever lets it in sees, too.
   @discardableResult
   private func claim(
-    _ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret
+    _ invite: RosterState.Invite, _ shown: HouseholdState, _ secret: InviteSecret?
   ) throws -> ComparisonWords {
-    let former = try state(of: shown.household)
-    var state = former
-    let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
-    var random = world.random()
-    try state.enqueue(claim, random: &random)
-    try keep(state, after: former)
-    return ComparisonWords(claim: claim)
+    try change(shown.household) { state, random in
+      let claim = try makeClaim(try contents(), invite, shown, try state.currentKeys(), secret)
+      try state.enqueue(claim, random: &random)
+      return ComparisonWords(claim: claim)
+    }
   }
 
   /// Claims where this device has not claimed yet, or in an epoch that has ended before anybody let it in.
   func claimAgain(_ membership: Membership) throws {
-    guard let joining = try contents()[membership.id]?.joining else { return }
+    let contents = try contents()
+    guard let joining = contents[membership.id]?.joining else { return }
     let state = try state(of: membership.id)
+    let claimKey = joining.secret?.keys.claimKey ?? contents.device.signing
     guard state.needsClaim,
       let invite = state.roster.state.invites.first(where: {
-        $0.terms.claimKey == joining.secret.keys.claimKey.publicKey
+        $0.terms.id == joining.invite && $0.terms.claimKey == claimKey.publicKey
       }),
       invite.status(now: UInt64(max(world.now(), 0))) == .open
     else { return }
@@ -468,9 +508,9 @@ extension Home {
 
   private func makeClaim(
     _ contents: KeyringContents, _ invite: RosterState.Invite, _ state: HouseholdState, _ keys: EpochKeys,
-    _ secret: InviteSecret
+    _ secret: InviteSecret?
   ) throws -> Claim {
-    let claimKey = secret.keys.claimKey
+    let claimKey = secret?.keys.claimKey ?? contents.device.signing
     guard invite.terms.role == .mine else {
       return Claim(
         household: keys.household, invite: invite.terms.id, chain: contents.chain, personName: contents.personName,

@@ -66,6 +66,9 @@ extension Home {
           next: ["latchkey invites list", "latchkey members remove NAME"])
       }
       try write([.revokeInvite(invite)], into: membership)
+      for terms in roster.invites.map(\.terms) where terms.id == invite {
+        try await refuseOthers(terms, except: nil, membership, access)
+      }
       // The round that sends it also begins the epoch that leaves the link behind.
       _ = try await round(membership, access: access)
     }
@@ -210,25 +213,16 @@ extension Home {
   func beginEpoch(
     _ membership: Membership, _ access: StoreAccess, _ change: NextChange, limits: [DeviceID: [Next.Limit]] = [:]
   ) async throws {
-    for _ in 0..<8 {
-      let former = try state(of: membership.id)
-      var state = former
+    try self.change(membership.id) { state, random in
       // Only those count as brought in by somebody removed that the roster says so.
       var change = change
       if !change.confirming.isEmpty {
         change.confirming = state.roster.introduced(byRemoving: change).intersection(change.confirming)
       }
-      var random = AnyRandomSource(world.random())
       try state.writeNext(change, limits: { limits[$0] ?? [] }, now: world.now(), random: &random)
       try state.seal(now: world.now(), random: &random)
-      do {
-        try keep(state, after: former)
-        _ = try await roundAlone(membership, access: access)
-        return
-      } catch is Overtaken { continue }
     }
-    throw LatchkeyError(
-      .busy, "home-busy", "Other processes keep changing the same household's state.", next: ["run it again"])
+    _ = try await roundAlone(membership, access: access)
   }
 
   /// How far devices' rows count: what the store shows of their logs in every zone and epoch, or this device's files have accepted,
@@ -247,10 +241,8 @@ extension Home {
     }
     for zone in state.roster.state.zones where zone.closing == nil {
       for keys in state.epochs {
-        let prefix = keys.prefix(zone.id) + "/"
-        let below = try await access.list(prefix + "h/").compactMap {
-          ObjectName(String($0.text.dropFirst(prefix.utf8.count)))
-        }
+        let prefix = keys.prefix(zone.id)
+        let below = try await access.list(prefix + "/h/").compactMap { $0.below(prefix) }
         let reader = state.rowReader(zone: zone.id, keys: keys)
         for name in reader.newHeads(among: below, belief: Belief(), own: nil) {
           let full = keys.objectName(zone: zone.id, name)

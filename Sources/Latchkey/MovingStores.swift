@@ -274,10 +274,10 @@ extension Home {
   /// Goes on in another store.
   private func settle(_ membership: Membership, in to: StoreAccess, leaving: String?) async throws {
     let marker = try await to.store.get(.marker)
-    let former = try state(of: membership.id)
-    var state = former
-    state.adopt(marker: marker)
-    try keep(state, after: former)
+    let state = try change(membership.id) { state, _ in
+      state.adopt(marker: marker)
+      return state
+    }
     try keyring.update { contents in
       contents[membership.id]?.locator = to.locator.text
       if contents[membership.id]?.mirror == to.locator.text { contents[membership.id]?.mirror = nil }

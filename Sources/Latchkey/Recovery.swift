@@ -13,7 +13,7 @@ public struct RecoveryKit: Sendable {
   /// Households that it opens.
   public let households: [String]
   /// Households that it does not open yet, and why.
-  public let missing: [(household: String, why: LatchkeyError)]
+  public let missing: [HouseholdFailure]
   /// Where to look with the words: the stores' URLs.
   public let stores: [String]
 }
@@ -24,9 +24,11 @@ public struct RecoveryReport: Sendable {
   public let device: String
   public let households: [String]
   /// Households that the kit knows of and that could not be entered, and why.
-  public let missing: [(household: String, why: LatchkeyError)]
+  public let missing: [HouseholdFailure]
   /// Open zones: what `attach` makes files of.
   public let zones: [(household: String, zone: String)]
+  /// Whether the person's private household is among them: it leads to all others, and to the person's other devices.
+  public let isComplete: Bool
 }
 
 /// A device on paper: whoever loses all devices comes back with 24 words and a store.
@@ -54,20 +56,23 @@ extension Home {
       let former = contents.kit
       try keyring.update { $0.kit = record }
       var opened: [Membership] = []
-      var missing: [(String, LatchkeyError)] = []
+      var missing: [HouseholdFailure] = []
+      var isMade = false
       for membership in try memberships().sorted(by: { $0.isPrivate && !$1.isPrivate }) {
         do {
           let access = try await openStore(of: membership)
           _ = try await round(membership, access: access)
           try write(
             [.addDevice(certificate, name: Self.kitName, isKit: true)], into: membership)
+          // From here on it is sent, now or with a later sync: the words must be shown.
+          isMade = true
           _ = try await round(membership, access: access)
           opened.append(membership)
-        } catch { missing.append((membership.name, try LatchkeyError(unlessCancelled: error))) }
+        } catch { missing.append(try HouseholdFailure(membership.name, error)) }
       }
-      guard !opened.isEmpty else {
+      guard isMade else {
         try keyring.update { $0.kit = former }
-        throw missing.first?.1
+        throw missing.first?.why
           ?? LatchkeyError(
             .notAttached, "no-household", "This device is in no household that a kit could open.",
             next: ["latchkey init --name NAME --store URL"])
@@ -88,13 +93,12 @@ extension Home {
     guard let kit = contents.kit, let known = contents[membership.id], known.kitBlob != kit.certificate.keys.id else {
       return false
     }
-    let former = try state(of: membership.id)
-    guard former.roster.keys(of: kit.certificate.keys.id) != nil, former.holds.isEmpty else { return false }
-    var state = former
-    var random = world.random()
-    try state.seal(now: world.now(), random: &random)
-    try state.enqueueBlob(of: kit.certificate.keys, at: kit.place, random: &random)
-    try keep(state, after: former)
+    let state = try state(of: membership.id)
+    guard state.roster.keys(of: kit.certificate.keys.id) != nil, state.holds.isEmpty else { return false }
+    try change(membership.id) { state, random in
+      try state.seal(now: world.now(), random: &random)
+      try state.enqueueBlob(of: kit.certificate.keys, at: kit.place, random: &random)
+    }
     try keyring.update { $0[membership.id]?.kitBlob = kit.certificate.keys.id }
     return true
   }
@@ -131,7 +135,7 @@ extension Home {
       var waiting = try await blobs(of: kit, locator, access)
       var seen: Set<HouseholdID> = []
       var done: [String] = []
-      var missing: [(String, LatchkeyError)] = []
+      var missing: [HouseholdFailure] = []
       while !waiting.isEmpty {
         let next = waiting.removeFirst()
         guard seen.insert(next.keys.household).inserted else { continue }
@@ -139,13 +143,17 @@ extension Home {
           let further = try await enter(next, with: kit, deviceName)
           done.append(next.name)
           waiting += further.filter { !seen.contains($0.keys.household) }
-        } catch { missing.append((next.name, try LatchkeyError(unlessCancelled: error))) }
+        } catch { missing.append(try HouseholdFailure(next.name, error)) }
       }
       guard !done.isEmpty, let contents = try contentsIfAny() else {
-        throw missing.first?.1 ?? LatchkeyError.unknownKit
+        throw missing.first?.why ?? LatchkeyError.unknownKit
       }
       if let own = try memberships().first(where: \.isPrivate) {
-        try await alignOwnDevices(own, access: try await openStore(of: own))
+        do { try await alignOwnDevices(own, access: try await openStore(of: own)) } catch {
+          // Said already, household by household; the next sync goes on with it.
+          let failure = try HouseholdFailure(own.name, error)
+          if missing.isEmpty { missing.append(failure) }
+        }
       }
       var zones: [(String, String)] = []
       for membership in try memberships() {
@@ -154,7 +162,8 @@ extension Home {
         }
       }
       return RecoveryReport(
-        person: contents.personName, device: contents.deviceName, households: done, missing: missing, zones: zones)
+        person: contents.personName, device: contents.deviceName, households: done, missing: missing, zones: zones,
+        isComplete: try memberships().contains(where: \.isPrivate))
     }
   }
 
@@ -170,14 +179,14 @@ extension Home {
 
   /// What the words open in a store: the private household first, which leads to all others.
   private func blobs(of kit: KitKeys, _ locator: Locator, _ access: StoreAccess) async throws -> [Recoverable] {
-    let prefix = kit.place.prefix + "/"
-    let names = try await access.list(prefix)
+    let prefix = kit.place.prefix
+    let names = try await access.list(prefix + "/")
     guard !names.isEmpty else { throw LatchkeyError.unknownKit }
     var found: [Recoverable] = []
     var damage: String?
     for (name, bytes) in try await access.get(names).sorted(by: { $0.key < $1.key }) {
       do {
-        guard let below = ObjectName(String(name.text.dropFirst(prefix.utf8.count))) else { continue }
+        guard let below = name.below(prefix) else { continue }
         let blob = try KitBlob(decoding: try Envelope.open(bytes, at: kit.place.place(below), key: kit.place.key))
         guard blob.name(kit.place) == below, let keys = blob.open(with: kit.device) else {
           damage = "it does not hold what its name says"
@@ -207,7 +216,7 @@ extension Home {
       household: known.keys.household, epoch: known.keys.epoch, genesis: genesis,
       origin: Origin(device: kit.device.id, incarnation: newIncarnation(&random)),
       secrets: HouseholdSecrets(device: kit.device, held: [known.keys.epoch: known.keys.key]))
-    paper = try await passingRound(paper, as: kit.device, access: access, writes: true)
+    paper = try await passingRound(paper, as: kit.device, access: access, writing: .really)
     guard known.heads.allSatisfy(paper.roster.contains) else {
       throw LatchkeyError(
         .damage, "behind-checkpoint",
@@ -229,7 +238,7 @@ extension Home {
       var mixed = AnyRandomSource(random)
       try paper.writeNext(NextChange(), now: world.now(), random: &mixed)
       try paper.seal(now: world.now(), random: &mixed)
-      paper = try await passingRound(paper, as: kit.device, access: access, writes: true)
+      paper = try await passingRound(paper, as: kit.device, access: access, writing: .really)
     }
     if try self.contents()[known.keys.household] == nil {
       try adopt(
@@ -279,12 +288,6 @@ extension KeyringContents {
 }
 
 extension LatchkeyError {
-  /// What one of several households answered; whoever cancels means all of them.
-  init(unlessCancelled error: any Error) throws(LatchkeyError) {
-    self.init(error)
-    if kind == .cancelled { throw self }
-  }
-
   static let unknownKit = LatchkeyError(
     .key, "kit-unknown",
     "The store holds nothing for these words: it is another store, or the words are those of another kit.",

@@ -77,7 +77,7 @@ public struct JoinReport: Equatable, Sendable {
   public let waitingFor: Waiting?
   /// For a device that joins its own person: ten words that the other device shows, too, once it lets this one in.
   public let words: [String]?
-  public let warnings: [Warning]
+  public internal(set) var warnings: [Warning]
 
   /// Whom a newcomer waits for.
   public struct Waiting: Equatable, Sendable {

@@ -41,16 +41,12 @@ extension Home {
       let request = try chosen(id, requests)
       try request.words.require(words)
       let access = try await openStore(of: membership)
-      var random = world.random()
-      for _ in 0..<8 {
-        let former = try state(of: membership.id)
-        var state = former
-        try state.admit(
-          request, admitter: try contents().personName, now: world.now(), random: &random)
-        do {
-          try keep(state, after: former)
-          break
-        } catch is Overtaken { continue }
+      let admitter = try contents().personName
+      try change(membership.id) { state, random in
+        try state.admit(request, admitter: admitter, now: world.now(), random: &random)
+      }
+      if request.epoch == nil {
+        try await refuseOthers(request.terms, except: request.claim.device.id, membership, access)
       }
       _ = try await round(membership, access: access)
       return report(request)
@@ -65,15 +61,43 @@ extension Home {
       let (membership, requests) = try await openRequests(household)
       let request = try chosen(id, requests)
       try write([.revokeInvite(request.terms.id)], into: membership)
-      _ = try await round(membership, access: try await openStore(of: membership))
+      let access = try await openStore(of: membership)
+      try await refuseOthers(request.terms, except: nil, membership, access)
+      _ = try await round(membership, access: access)
       return report(request)
+    }
+  }
+
+  /// Tells those who wait in an invite's room that it lets nobody in any more; sent with the next round.
+  ///
+  /// - Parameter device: who was let in.
+  func refuseOthers(
+    _ terms: OpenInvite, except device: DeviceID?, _ membership: Membership, _ access: StoreAccess
+  ) async throws {
+    guard terms.confirm else { return }
+    let room = WaitingRoom(invite: terms.id, claimKey: terms.claimKey)
+    let names = try await access.list(room.prefix + "/c/").sorted().prefix(SyncRound.claimsInRoom)
+    var waiting: [DeviceID] = []
+    for (name, bytes) in try await access.get(Array(names)).sorted(by: { $0.key < $1.key }) {
+      guard let below = name.below(room.prefix),
+        let content = try? Envelope.open(bytes, at: room.place(.claim, below), key: room.key),
+        let claim = try? Claim(decoding: content), room.claimName(claim.device.id) == below, claim.device.id != device
+      else { continue }
+      waiting.append(claim.device.id)
+    }
+    guard !waiting.isEmpty else { return }
+    let name = try contents().personName
+    try change(membership.id) { state, random in
+      for device in waiting where state.roster.keys(of: device) == nil {
+        try state.refuse(device, terms, by: name, random: &random)
+      }
     }
   }
 
   private func openRequests(_ household: String?) async throws -> (household: Membership, requests: [ClaimRequest]) {
     let membership = try membership(named: household)
     let report = try await round(membership, access: try await openStore(of: membership))
-    if report.isRemoved { throw LatchkeyError(removedFrom: membership.name) }
+    if report.isRemoved { throw try removal(membership) }
     return (membership, report.requests)
   }
 
@@ -122,6 +146,7 @@ extension Home {
 extension ComparisonWords {
   /// Throws unless what somebody typed or heard are these words.
   func require(_ typed: String) throws(LatchkeyError) {
+    let again = ["read the words once more, and run it again"]
     switch compare(typed) {
     case .same: return
     case .different:
@@ -131,16 +156,18 @@ extension ComparisonWords {
         next: ["compare them once more, over a channel where you know each other's voice"])
     case .count(let count):
       throw LatchkeyError(
-        .key, "words-incomplete", "There are ten words to compare, not \(count). Nothing was changed.")
+        .key, "words-incomplete", "There are ten words to compare, not \(count). Nothing was changed.",
+        next: again)
     case .unknownWord(let position, let word, let suggestions):
       let perhaps = suggestions.isEmpty ? "" : " Perhaps: \(suggestions.joined(separator: ", "))."
       throw LatchkeyError(
-        .key, "word-unknown", "Word \(position), \(word), is none of the list.\(perhaps) Nothing was changed.")
+        .key, "word-unknown", "Word \(position), \(word), is none of the list.\(perhaps) Nothing was changed.",
+        next: again)
     case .slip(let positions):
       throw LatchkeyError(
         .key, "words-mistyped",
-        "The words do not belong together: one was misheard or mistyped (see word \(positions.map(String.init).joined(separator: ", "))). Nothing was changed."
-      )
+        "The words do not belong together: one was misheard or mistyped (see word \(positions.map(String.init).joined(separator: ", "))). Nothing was changed.",
+        next: again)
     }
   }
 }

@@ -225,41 +225,53 @@ extension Home {
       try keyring.update { $0.chain = me.chain }
     }
     guard roster.device(contents.device.id) != nil else { return }
-    try await adoptHouseholds(agree: { _ in true })
+    // A store that cannot be reached keeps nothing from being done in the others.
+    var failure: (any Error)?
+    do { try await adoptHouseholds(agree: { _ in true }) } catch { failure = error }
     for membership in try memberships() where !membership.isPrivate {
-      let shared = try state(of: membership.id)
-      guard shared.roster.keys(of: contents.device.id) != nil else { continue }
-      let known = shared.roster.state
-      try await dropOwn(
-        Set(roster.limited.filter(\.isRemoved).map(\.device)), from: membership, access: nil)
-      // Whoever vouches for another stands before it.
-      let missing = roster.devices.filter { known.device($0.id) == nil }.sorted {
-        $0.chain.certificates.count < $1.chain.certificates.count
-      }
-      var hasAdded = false
-      for device in missing {
-        guard let certificate = device.chain.certificates.last else { continue }
-        let addition = RosterOperation.addDevice(certificate, name: device.name, isKit: device.isKit)
-        let now = try state(of: membership.id)
-        guard now.roster.refusal(of: addition, by: now.log.origin) == nil else { continue }
-        try write([addition], into: membership)
-        hasAdded = true
-      }
-      if hasAdded { _ = try await round(membership, access: try await openStore(of: membership)) }
-      // A device that was not in when an epoch began has no seal in it: it needs a key of a later one to begin with.
-      let current = try state(of: membership.id)
-      if let key = current.ring.keys[current.epoch],
-        roster.devices.count == 1
-          ? !roster.households.contains(where: { $0.household == membership.id })
-          : !roster.households.contains(where: { $0.household == membership.id && $0.epoch == current.epoch })
-      {
-        let access = HouseholdAccess(
-          household: membership.id, name: membership.name, epoch: current.epoch, key: key,
-          locator: membership.locator, checkpoint: current.roster.heads)
-        try write([.household(access)], into: privateHousehold)
+      do { try await alignOwnDevices(roster, in: membership, by: contents.device.id, into: privateHousehold) } catch {
+        failure = failure ?? error
       }
     }
     if try !state(of: privateHousehold.id).outbox.isEmpty { _ = try await round(privateHousehold, access: access) }
+    if let failure { throw failure }
+  }
+
+  /// The same for one household.
+  private func alignOwnDevices(
+    _ roster: RosterState, in membership: Membership, by device: DeviceID, into privateHousehold: Membership
+  ) async throws {
+    let shared = try state(of: membership.id)
+    guard shared.roster.keys(of: device) != nil else { return }
+    let known = shared.roster.state
+    try await dropOwn(
+      Set(roster.limited.filter(\.isRemoved).map(\.device)), from: membership, access: nil)
+    // Whoever vouches for another stands before it.
+    let missing = roster.devices.filter { known.device($0.id) == nil }.sorted {
+      $0.chain.certificates.count < $1.chain.certificates.count
+    }
+    var hasAdded = false
+    for device in missing {
+      guard let certificate = device.chain.certificates.last else { continue }
+      let addition = RosterOperation.addDevice(certificate, name: device.name, isKit: device.isKit)
+      let now = try state(of: membership.id)
+      guard now.roster.refusal(of: addition, by: now.log.origin) == nil else { continue }
+      try write([addition], into: membership)
+      hasAdded = true
+    }
+    if hasAdded { _ = try await round(membership, access: try await openStore(of: membership)) }
+    // A device that was not in when an epoch began has no seal in it: it needs a key of a later one to begin with.
+    let current = try state(of: membership.id)
+    if let key = current.ring.keys[current.epoch],
+      roster.devices.count == 1
+        ? !roster.households.contains(where: { $0.household == membership.id })
+        : !roster.households.contains(where: { $0.household == membership.id && $0.epoch == current.epoch })
+    {
+      let access = HouseholdAccess(
+        household: membership.id, name: membership.name, epoch: current.epoch, key: key,
+        locator: membership.locator, checkpoint: current.roster.heads)
+      try write([.household(access)], into: privateHousehold)
+    }
   }
 
   /// Takes up households that another device of this person is in. Their stores are the person's own choice already.
@@ -300,9 +312,9 @@ extension Home {
   }
 
   func findGenesis(_ keys: EpochKeys, _ access: StoreAccess) async throws -> StoredEntry? {
-    let prefix = keys.prefix(.roster) + "/"
-    for name in try await access.list(prefix).sorted(by: { $0 > $1 }) {
-      guard let below = ObjectName(String(name.text.dropFirst(prefix.count))),
+    let prefix = keys.prefix(.roster)
+    for name in try await access.list(prefix + "/").sorted(by: { $0 > $1 }) {
+      guard let below = name.below(prefix),
         below.text.hasPrefix("r/") || HeadName(below) != nil,
         let bytes = try await access.get([name])[name]
       else { continue }

@@ -69,8 +69,10 @@ public struct OwnLog: Equatable, Sendable {
   /// What this log has in the store in an epoch that was left.
   public struct Part: Equatable, Sendable {
     public let epoch: EpochID
-    /// Of the last head.
+    /// Of the last head that was sealed.
     public let counter: UInt64
+    /// Of the last head that is there; 0 for none.
+    public let sent: UInt64
     /// 1 and up; 0 for none.
     public let lastSegment: UInt64
     /// Heads that may lie there, oldest first.
@@ -154,8 +156,11 @@ public struct OwnLog: Equatable, Sendable {
     _ epoch: EpochID, after end: Position?, isConfirmed: Bool, tail: [StoredEntry], announces: Bool
   ) {
     if counter > 0 {
+      // Heads that were sealed and not confirmed are dropped with the outbox: nobody would find them.
+      let sent = isConfirmed ? counter - min(counter, UInt64(unconfirmed.count)) : counter
       formerParts.append(
-        Part(epoch: self.epoch, counter: counter, lastSegment: lastSegment, heads: liveHeads.map(\.counter)))
+        Part(
+          epoch: self.epoch, counter: counter, sent: sent, lastSegment: lastSegment, heads: liveHeads.map(\.counter)))
     }
     self.epoch = epoch
     (counter, lastSegment, liveHeads) = (0, 0, [])
@@ -171,12 +176,27 @@ public struct OwnLog: Equatable, Sendable {
 
   /// What this log has in the store, by epoch, oldest first.
   public var parts: [Part] {
-    formerParts + [Part(epoch: epoch, counter: counter, lastSegment: lastSegment, heads: liveHeads.map(\.counter))]
+    formerParts + [
+      Part(epoch: epoch, counter: counter, sent: counter, lastSegment: lastSegment, heads: liveHeads.map(\.counter))
+    ]
   }
 
   /// The newest head's counter in an epoch; 0 if there is none.
   public func counter(in epoch: EpochID) -> UInt64 {
     epoch == self.epoch ? counter : formerParts.last { $0.epoch == epoch }?.counter ?? 0
+  }
+
+  /// Whether the store has confirmed everything that was sealed.
+  public var isConfirmed: Bool { counter > 0 && isSealed && unconfirmed.isEmpty }
+
+  /// Makes a head due though nothing was written: the store has lost the newest one.
+  public mutating func announce() { isSealed = lastHash == nil }
+
+  /// Whether the newest head is not among listed names though the store has confirmed it.
+  public func isHeadMissing(among names: [ObjectName], keys: EpochKeys) -> Bool {
+    guard epoch == keys.epoch, isConfirmed else { return false }
+    let tag = keys.headTag(zone: zone, origin: origin)
+    return !names.contains { HeadName($0).map { $0.tag == tag && $0.counter >= counter } ?? false }
   }
 
   /// Whether entries wait to be sealed.
@@ -217,8 +237,8 @@ public struct OwnLog: Equatable, Sendable {
       hlc: facts.hlc, digest: facts.digest, unapplied: facts.unapplied,
       former: beginning.map { beginning in
         // Entries that never lay in a head of their own are in copies of the roster.
-        let part = formerParts.last
-        return FormerPart(epoch: part?.epoch ?? epoch, counter: part?.counter ?? 0, mark: beginning)
+        let part = formerParts.last { $0.sent > 0 }
+        return FormerPart(epoch: part?.epoch ?? epoch, counter: part?.sent ?? 0, mark: beginning)
       }
     ).encoded()
     let content = HeadContent(body: body, signature: signing.sign(.head, body).bytes, tail: tail)
@@ -286,10 +306,11 @@ public struct OwnLog: Equatable, Sendable {
     }
     write(confirmed.map { [$0] } ?? [], to: &w)
     write(unconfirmed, to: &w)
-    w.array(formerParts.count * 4)
+    w.array(formerParts.count * 5)
     for part in formerParts {
       w.id(part.epoch)
       w.uint(part.counter)
+      w.uint(part.sent)
       w.uint(part.lastSegment)
       w.array(part.heads.count)
       for head in part.heads { w.uint(head) }
@@ -342,13 +363,14 @@ public struct OwnLog: Equatable, Sendable {
       for _ in 0..<(try r.array() / 2) { liveHeads.append(LiveHead(counter: try r.uint(), writtenAt: try r.int())) }
       confirmed = try Self.positions(&r).first
       unconfirmed = try Self.positions(&r)
-      for _ in 0..<(try r.array() / 4) {
+      for _ in 0..<(try r.array() / 5) {
         let epoch: EpochID = try r.id()
         let counter = try r.uint()
+        let sent = try r.uint()
         let segment = try r.uint()
         var heads: [UInt64] = []
         for _ in 0..<(try r.array()) { heads.append(try r.uint()) }
-        formerParts.append(Part(epoch: epoch, counter: counter, lastSegment: segment, heads: heads))
+        formerParts.append(Part(epoch: epoch, counter: counter, sent: sent, lastSegment: segment, heads: heads))
       }
       if try !r.null() {
         try r.array(exactly: 2)

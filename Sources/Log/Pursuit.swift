@@ -66,6 +66,21 @@ public struct LogReader: Sendable {
     }.values.map(\.name).sorted()
   }
 
+  /// The head of the same log to try where one does not hold: the next lower of a listing, unless it is accepted already. Whoever has the zone's key
+  /// can put objects under others' names; that must not hide what the others wrote.
+  public func head(below failed: ObjectName, among names: [ObjectName], belief: Belief) -> ObjectName? {
+    guard let failed = HeadName(failed) else { return nil }
+    var best: (counter: UInt64, name: ObjectName)?
+    for name in names {
+      guard let head = HeadName(name), head.tag == failed.tag, head.counter < failed.counter,
+        head.counter > best?.counter ?? 0
+      else { continue }
+      best = (head.counter, name)
+    }
+    guard let best, !belief.covers(tag: failed.tag, counter: best.counter, in: epoch, limit: limit) else { return nil }
+    return best.name
+  }
+
   /// Tags whose newest listed head is older than what was accepted: the store was rolled back.
   public func rollbacks(among names: [ObjectName], belief: Belief) -> [Finding] {
     var newest: [String: UInt64] = [:]

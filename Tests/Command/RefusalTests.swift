@@ -131,6 +131,43 @@ import Testing
     Case(.shared, "", "share ana.db --household Smith --home ana -n", 64, "already-shared"),
   ]
 
+  /// Eve has an identity and a store of her own, and has put her card into Ana's.
+  private static let met =
+    "mkdir eves; latchkey init --home eve --name Eve --store eves; latchkey card publish --home eve --store store "
+    + "--public-name Eve; latchkey card list --home ana --json | grep -o '\"id\":\"[0-9a-f]*' | cut -c 7- | head -n 1 > id"
+
+  static let cards = [
+    Case(.empty, "", "card publish --home none", 10, "no-identity"),
+    Case(.empty, "", "card list --home none", 10, "no-identity"),
+    Case(.empty, "", "card pin ffffff --name X --home none", 10, "no-identity"),
+    Case(.empty, "", "inbox --home none", 10, "no-identity"),
+    Case(.empty, "", "inbox accept ffffff --db x.db --home none", 10, "no-identity"),
+    Case(.empty, "", "inbox decline ffffff --home none", 10, "no-identity"),
+    Case(.shared, "", "card publish --store no/such --home ana", 11, "store-missing"),
+    Case(.shared, "", "card publish --public-name '' --home ana", 64, "bad-value"),
+    Case(.shared, "", "card publish -n --home ana", 64, "no-dry-run"),
+    Case(.shared, "", "card list --store no/such --home ana", 11, "store-missing"),
+    Case(.shared, "", "card pin ffffff --name X --home ana", 64, "no-such-card"),
+    Case(.shared, "", "card pin ffffff --home ana", 64, "missing-option"),
+    Case(.shared, "", "card pin --name X --home ana", 64, "missing-argument"),
+    Case(.shared, "", "invite --to Nobody --home ana", 64, "no-such-card"),
+    Case(.shared, "", "invite --to Nobody --out i.txt --home ana", 64, "unexpected-option"),
+    Case(.shared, "", "invite --to Nobody --qr --home ana", 64, "unexpected-option"),
+    Case(.shared, "", "inbox accept ffffff --db x.db --home ana", 64, "no-such-invite"),
+    Case(.shared, "", "inbox decline ffffff --home ana", 64, "no-such-invite"),
+    Case(.shared, "", "inbox accept --db x.db --home ana", 64, "missing-argument"),
+    Case(.shared, "", "inbox decline ffffff --db x.db --home ana", 64, "unexpected-option"),
+    Case(.shared, "", "inbox list ffffff --home ana", 64, "unexpected-argument"),
+    Case(.shared, "", "inbox burn ffffff --home ana", 64, "bad-value"),
+    Case(.shared, met, "invite --to $(cat id) --home ana", 15, "card-unverified"),
+    Case(.shared, met, "invite --to Eve --home ana", 64, "no-such-card"),
+    Case(.shared, met, "card pin $(cat id) --name Eve --words 'one two' --home ana", 14, "words-incomplete"),
+    Case(
+      .shared, "\(met); latchkey card publish --home ana | sed -n 's/^ *words *//p' > words",
+      "card pin $(cat id) --name Eve --words \"$(cat words)\" --home ana", 14, "words-differ"),
+    Case(.shared, "\(met); mv store away", "invite --to $(cat id) --home ana", 11, "store-missing"),
+  ]
+
   private static let join = "join --home ben --db ben.db --name Ben --yes --invite-file"
 
   static let links = [
@@ -177,6 +214,9 @@ import Testing
     "a wrong home, keys that are missing or damaged, or names that are not known change nothing",
     arguments: groups(of: keys))
   func key(_ group: [Case]) throws { try check(group) }
+
+  @Test("a card, an invite to one or one that came, which is wrong, changes nothing", arguments: groups(of: cards))
+  func card(_ group: [Case]) throws { try check(group) }
 
   @Test("an invite that is wrong, altered, cut, used or not private changes nothing", arguments: groups(of: links))
   func link(_ group: [Case]) throws { try check(group) }

@@ -3,7 +3,8 @@ import Testing
 
 /// The verbs there are: a contract with scripts, and therefore written down once more here.
 let verbs = [
-  "init", "attach", "detach", "sync", "share", "invite", "join", "device add", "device list", "device rename",
+  "init", "attach", "detach", "sync", "share", "invite", "join", "inbox", "card publish", "card list", "card pin",
+  "device add", "device list", "device rename",
   "device revoke", "invites list", "invites revoke", "requests list", "requests approve", "requests deny", "status",
   "decide", "counts", "explain", "members list", "members role", "members remove", "leave", "key show", "key rotate",
   "key verify", "key recovery-kit", "key recover", "key passphrase", "export", "store test", "store ls", "forget",

@@ -114,11 +114,15 @@ struct Participant {
       }
       outbox.removeAll { $0.id == item.id }
       return .acknowledged(rows: 1)
-    case .renew: return .loaded(belief: belief, own: newLog(2, household))
     case .facts:
       var vector = belief.vector
       if let log, let hash = log.lastHash { vector[log.origin] = Mark(sequence: log.lastSequence, hash: hash) }
       return .facts(ZoneFacts(vector: vector, digest: digest, unapplied: []))
+    case .announce:
+      log?.announce()
+      try seal(household, now)
+      return .loaded(belief: belief, own: log ?? newLog(1, household))
+    case .renew, .republish: return .loaded(belief: belief, own: newLog(2, household))
     case .carry, .probed: return .done
     case .supersededHeads:
       return .superseded(
@@ -176,6 +180,8 @@ struct Participant {
       case .outbox: "outbox"
       case .acknowledge: "acknowledge"
       case .renew: "renew"
+      case .republish: "republish"
+      case .announce: "announce"
       case .supersededHeads: "superseded"
       case .forgetHeads: "forget"
       case .carry: "carry"

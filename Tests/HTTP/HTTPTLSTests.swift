@@ -1,10 +1,23 @@
-import LatchkeyHTTP
 import LatchkeyScriptedServer
 import LatchkeyStorage
 import Testing
 
+@testable import LatchkeyHTTP
+
 @Suite("HTTP: TLS", .serialized)
 struct HTTPTLSTests {
+  @Test(
+    "what libcurl says of a handshake that was refused is not what it says of a connection that broke: only that is tried again",
+    arguments: [
+      ("error:0A00010B:SSL routines::wrong version number", true),
+      ("error:0A000410:SSL routines::sslv3 alert handshake failure", true),
+      ("error:0A000126:SSL routines::unexpected eof while reading", false),
+      ("OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to 127.0.0.1:443", false),
+      ("SSL_write() error: error:0A00007F:SSL routines::bad write retry", false),
+      ("OpenSSL SSL_read: SSL_read() error: error:0A000139:SSL routines::record layer failure", false),
+    ])
+  func refusals(said: String, isRefusal: Bool) { #expect(Transfer.isRefusal(said) == isRefusal) }
+
   @Test("only a certificate of a trusted authority for this very host is accepted; another is named, with what to do")
   func authorities() async throws {
     let server = try TLSServer()

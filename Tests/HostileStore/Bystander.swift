@@ -63,7 +63,7 @@ struct Bystander {
 
   private mutating func perform(_ request: DatabaseRequest) -> DatabaseReply {
     switch request {
-    case .load, .renew: return .loaded(belief: belief, own: own)
+    case .load, .renew, .republish, .announce: return .loaded(belief: belief, own: own)
     case .apply(let groups, let origin, let author):
       applied[origin, default: []] += groups.map(\.lastHash)
       belief.authors[origin] = author

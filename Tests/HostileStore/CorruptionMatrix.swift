@@ -214,7 +214,8 @@ struct CorruptionMatrix {
   )
   func rounds() async throws {
     let scene = try await Scene()
-    let honest = scene.store
+    // Without claims the reader has nothing to write, and what it believes depends on nothing else.
+    let honest = scene.store.filter { !$0.key.text.dropFirst(33).hasPrefix("c/") }
     var baseline = scene.reader
     #expect(try baseline.round(honest, now: scene.now).findings == [])
     let wanted = baseline.fetched

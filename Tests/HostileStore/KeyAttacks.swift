@@ -286,7 +286,7 @@ struct KeyAttacks {
   }
 
   @Test(
-    "Attack 26: retargeted invite – an altered role or household in a link is refused, and what the roster offers is all that anybody gets"
+    "Attack 26: retargeted invite – an altered role or household is refused, in the link alone and in the blob, too"
   )
   func retargeted() async throws {
     let village = try Village()
@@ -323,12 +323,12 @@ struct KeyAttacks {
     village.shelf.plant(
       keys.objectName,
       try Envelope.seal(resealed.encoded, at: keys.place, key: keys.blobKey, nonce: EnvelopeNonce(&random)))
-    let eve = try await village.claim(altered(role: .owner), "eve")
-    try await village.settle(ana, eve)
-    #expect(try await ana.role(of: "Eve") == "reader")
-    try eve.write("as if an owner")
-    try await village.settle(eve, ana)
-    #expect(try !ana.notes.contains("as if an owner"))
+    #expect(
+      await refusal { () async throws(LatchkeyError) in
+        _ = try await village.home("eve").join(link: altered(role: .owner), options: options) { _ in true }
+      } == "forged-invite")
+    #expect(!FileManager.default.fileExists(atPath: village.path("eve/keyring")))
+    #expect(try await ana.people() == ["Ana"])
   }
 }
 

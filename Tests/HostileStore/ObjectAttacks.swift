@@ -320,17 +320,20 @@ struct ObjectAttacks {
     // Ben has the zone's key, and Ana's log as far as it goes, but not her signing key.
     var forger = try Insider(ana)
     let signing = try Insider(ben).device.signing
+    // Something that Cy has not read yet lies below what is forged.
+    try ana.write("before the forgery")
+    _ = try await ana.sync()
+    forger = try Insider(ana)
     forger.insert(account: "forged", signedBy: signing)
     let name = try #require(try forger.publishRows(signedBy: signing).last)
     let report = try await cy.sync()
     #expect(report.warnings.contains { $0.code == "damaged" && $0.message.contains(name.text.dropFirst(33)) })
-    #expect(try !cy.accounts.contains("forged"))
-    // An honest head whose tail holds entries of another's making is no better.
+    #expect(try !cy.accounts.contains("forged") && cy.notes.contains("before the forgery"))
     try ana.write("by Ana herself")
     try ben.write("by Ben")
     try await village.settle(ana, ben, cy)
     for resident in [ana, ben, cy] {
-      #expect(try resident.notes == ["by Ana herself", "by Ben", "first", "second"])
+      #expect(try resident.notes == ["before the forgery", "by Ana herself", "by Ben", "first", "second"])
       #expect(try !resident.accounts.contains("forged"))
     }
   }

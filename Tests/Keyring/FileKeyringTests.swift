@@ -67,6 +67,37 @@ struct FileKeyringTests {
     #expect(first.epochKeys.map(\.epoch) == [first.id, .zero])
   }
 
+  @Test("pinned cards, answered invites and an invite answered with own keys are kept")
+  func contactsKept() throws {
+    let scratch = try Scratch()
+    let keyring = FileKeyring(home: scratch.home)
+    var random = SeededRandom("contacts")
+    var kept = contents("a")
+    let people = (0..<3).map { _ in CertificateChain(first: DeviceKeys(&random)) }
+    for (number, chain) in people.enumerated() {
+      kept.contacts.pin(
+        .init(petname: "p\(number)", chain: chain, isVerified: number == 1, store: "folder:/store\(number)"))
+      kept.contacts.note(
+        .init(
+          message: Hash32(random.bytes(32)) ?? .zero, answer: number == 1 ? .declined : .accepted,
+          household: Hash32(random.bytes(32)) ?? .zero, householdName: "Smith", role: .reader, inviter: chain.person,
+          inviterName: "Ana", isInviterVerified: number == 2, expiry: UInt64(number)))
+      kept.contacts.note(cardStore: "folder:/store\(3 - number)")
+    }
+    let household = try #require(kept.households.first?.id)
+    kept[household]?.joining = .init(invite: InviteID(random.bytes(16)) ?? .zero, secret: nil)
+    try keyring.create(kept)
+    #expect(try FileKeyring(home: scratch.home).load() == kept)
+    #expect(kept.contacts.pins.map(\.chain.person) == people.map(\.person).sorted())
+    #expect(kept.contacts.cardStores == ["folder:/store1", "folder:/store2", "folder:/store3"])
+
+    // A petname is one person's, and a person has one.
+    kept.contacts.pin(.init(petname: "p0", chain: people[1], isVerified: false, store: ""))
+    #expect(Set(kept.contacts.pins.map(\.petname)) == ["p0", "p2"])
+    #expect(kept.contacts.pin(of: people[0].person) == nil)
+    #expect(kept.contacts.pin(of: people[1].person)?.petname == "p0")
+  }
+
   @Test("folders above the keyring's are made, private too")
   func parents() throws {
     let scratch = try Scratch()

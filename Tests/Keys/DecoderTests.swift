@@ -23,6 +23,19 @@ private func mutated(_ bytes: [UInt8], _ random: inout SeededRandom) -> [UInt8] 
 
 @Suite("Decoders of what others wrote")
 struct DecoderTests {
+  private func cardAndMessage() throws -> (card: [UInt8], message: [UInt8]) {
+    var world = try RosterWorld("decoders: cards")
+    let phone = try Actor("phone", of: world.ana, &world.random)
+    let blob = InviteBlob(
+      household: world.household, epoch: world.household, invite: .zero,
+      seal: world.key.seal(to: phone.keys.publicKeys.box), rosterHeads: [world.household],
+      householdName: "Smith", inviterName: "Ana", role: .member, expiry: 5, zones: [])
+    let card = Card(chain: phone.chain, displayName: "A", picture: [1, 2], published: 5, device: phone.keys)
+    let message = InboxMessage(
+      blob: blob, recipient: phone.chain, locator: "folder:/x", inviter: world.ana.chain, keys: world.ana.keys)
+    return (card.encoded, message.encoded)
+  }
+
   private func samples() throws -> (payloads: [[UInt8]], claim: [UInt8], blob: [UInt8], chain: [UInt8]) {
     var world = try RosterWorld("decoders")
     let phone = try Actor("phone", of: world.ana, &world.random)
@@ -77,6 +90,18 @@ struct DecoderTests {
       if let read = try? InviteBlob(decoding: other) { #expect(read.encoded == other) }
       let third = mutated(chain, &random)
       if let read = try? CertificateChain.decode(third) { #expect(read.encoded == third && third == chain) }
+    }
+  }
+
+  @Test("cards and messages are read without a trap, and of changed ones none holds")
+  func cards() throws {
+    var random = SeededRandom("decoders: cards")
+    let (card, message) = try cardAndMessage()
+    for _ in 0..<400 {
+      let bytes = mutated(card, &random)
+      if let read = try? Card(decoding: bytes) { #expect(read.encoded == card && bytes == card) }
+      let other = mutated(message, &random)
+      if let read = try? InboxMessage(decoding: other) { #expect(read.encoded == message && other == message) }
     }
   }
 

@@ -32,7 +32,7 @@ indirect enum JSON {
 private struct Vectors {
   static let files: [String: @Sendable () throws -> JSON] = [
     "identity.json": identity, "epochs.json": epochs, "envelopes.json": envelopes, "roster.json": roster,
-    "invites.json": invites, "next.json": nextVectors, "words.json": wordVectors,
+    "invites.json": invites, "cards.json": cards, "next.json": nextVectors, "words.json": wordVectors,
   ]
 
   static func identity() throws -> JSON {
@@ -297,6 +297,79 @@ private struct Vectors {
     ])
   }
 
+  static func cards() throws -> JSON {
+    var world = try RosterWorld("vectors: cards")
+    let ben = try Actor("phone", of: Actor("Ben", &world.random), &world.random)
+    let eve = Actor("Eve", &world.random)
+    let store = ZoneID(world.random.bytes(16)) ?? .zero
+    let place = CardPlace(store: store)
+    let cards = try [nil, "Ben"].map { name -> JSON in
+      let card = Card(chain: ben.chain, displayName: name, published: 1_900_000_000_000, device: ben.keys)
+      let nonce = EnvelopeNonce(&world.random)
+      return .object([
+        "content": .hex(card.encoded), "display_name": .text(name ?? ""), "published": .number(card.published),
+        "nonce": .hex(nonce.bytes), "object": .hex(try place.seal(card, nonce: nonce)),
+        "object_name": .text(place.objectName(card.name).text),
+      ])
+    }
+    let keys = ben.keys.publicKeys
+    let terms = OpenInvite(
+      id: InviteID(world.random.bytes(16)) ?? .zero, claimKey: keys.signing, boxKey: keys.box, role: .member,
+      expiry: 1_900_000_000_000)
+    world.write(.openInvite(terms), by: world.ana)
+    func blob(_ role: InviteRole) throws -> InviteBlob {
+      InviteBlob(
+        household: world.household, epoch: world.household, invite: terms.id,
+        seal: world.key.seal(to: terms.boxKey), rosterHeads: world.roster.heads, householdName: "Smith",
+        inviterName: "Ana", role: role, expiry: terms.expiry, zones: [.init(id: .zero, name: "dogs")])
+    }
+    func message(_ role: InviteRole, to recipient: Actor, by keys: DeviceKeys) throws -> InboxMessage {
+      InboxMessage(
+        blob: try blob(role), recipient: recipient.chain, locator: "folder:/srv/ana/Dropbox/household",
+        inviter: world.ana.chain, keys: keys)
+    }
+    let sent = try message(.member, to: ben, by: world.ana.keys)
+    func sealed(_ message: InboxMessage) throws -> [UInt8] {
+      try #require(message.sealed(to: keys.box, random: &world.random))
+    }
+    let object = try sealed(sent)
+    func bad(_ object: [UInt8], _ error: String) -> JSON {
+      .object(["object": .hex(object), "error": .text(error)])
+    }
+    func altered(_ index: Int, to byte: UInt8) -> [UInt8] {
+      var out = object
+      out[index] = byte
+      return out
+    }
+    let claim = Claim(
+      household: world.household, invite: terms.id, chain: ben.chain, personName: "Ben", deviceName: "phone",
+      epoch: world.household, claimKey: ben.keys.signing, device: ben.keys)
+    var replayed = claim.bytes
+    replayed.replaceSubrange(replayed.count - 130..<replayed.count - 66, with: replayed.suffix(64))
+    return .object([
+      "store": .id(store), "person": .id(ben.chain.person), "device": .id(ben.keys.id),
+      "sign_public": .id(keys.signing), "box_secret": .hex(ben.keys.box.secret.bytes), "box_public": .id(keys.box),
+      "sign_seed": .hex(ben.keys.signing.secret.bytes),
+      "cards": .list(cards), "words": .text(ComparisonWords(card: ben.chain).description),
+      "bad_cards": .list([
+        .object([
+          "content": .hex(Card(chain: ben.chain, displayName: "Ben", published: 5, device: eve.keys).encoded),
+          "error": .text("forged"),
+        ])
+      ]),
+      "inviter": .id(world.ana.chain.person), "invite": .id(terms.id), "epoch_key": .hex(world.key.secret.bytes),
+      "inbox_prefix": .text(InboxMessage.prefix(of: ben.chain.person)), "message": .hex(sent.encoded),
+      "message_id": .id(sent.id), "message_object": .hex(object),
+      "bad_messages": .list([
+        bad(try sealed(message(.owner, to: ben, by: ben.keys)), "forged"),
+        bad(try sealed(message(.member, to: eve, by: world.ana.keys)), "otherRecipient"),
+        bad(altered(2, to: 2), "newer"), bad(altered(4, to: 0x64), "notAMessage"),
+        bad(altered(200, to: object[200] ^ 1), "notForThisDevice"),
+      ]),
+      "claim": .hex(claim.bytes), "bad_claim": .hex(replayed),
+    ])
+  }
+
   /// `[2, 0]` with its check bytes.
   private static func newerLink() -> String {
     let payload: [UInt8] = [0x82, 0x02, 0x00]
@@ -423,6 +496,48 @@ struct ReadVectorTests {
     for entry in try list(file["malformed"]) {
       let payload = try bytes(entry["payload"])
       #expect(RosterOperation(payload: payload) == .malformed(payload: payload), "\(entry["why"] ?? "")")
+    }
+  }
+
+  @Test("cards and messages open, and each bad one is refused for the stated reason")
+  func cards() throws {
+    let file = try read("cards.json")
+    let store: ZoneID = try id(file["store"])
+    let place = CardPlace(store: store)
+    let person: PersonID = try id(file["person"])
+    for entry in try list(file["cards"]) {
+      let below = try #require(ObjectName(String(try text(entry["object_name"]).dropFirst(33))))
+      let card = try place.open(try bytes(entry["object"]), at: below)
+      let content = try bytes(entry["content"])
+      #expect(card.encoded == content && card.person == person)
+      let words = try text(file["words"])
+      #expect(ComparisonWords(card: card.chain).description == words)
+    }
+    for entry in try list(file["bad_cards"]) {
+      let content = try bytes(entry["content"])
+      #expect(throws: CardError.forged) { try Card(decoding: content) }
+    }
+    let keys = DeviceKeys(
+      signing: try #require(SigningKey(seed: SecretBytes(try bytes(file["sign_seed"])))),
+      box: try #require(BoxKey(secret: SecretBytes(try bytes(file["box_secret"])))))
+    let message = try InboxMessage.open(try bytes(file["message_object"]), by: keys, of: person)
+    let (inviter, epochKey): (PersonID, [UInt8]) = (try id(file["inviter"]), try bytes(file["epoch_key"]))
+    #expect(message.inviter.person == inviter)
+    #expect(message.blob.open(with: keys.box)?.key.secret.bytes == epochKey)
+    let bad = try list(file["bad_messages"])
+    #expect(bad.count == 5)
+    for entry in bad {
+      let (object, expected) = (try bytes(entry["object"]), try text(entry["error"]))
+      do throws(InboxError) {
+        _ = try InboxMessage.open(object, by: keys, of: person)
+        Issue.record("opens: \(expected)")
+      } catch {
+        #expect("\(error)" == expected)
+      }
+    }
+    for (name, holds) in [("claim", true), ("bad_claim", false)] {
+      let claim = try Claim(decoding: try bytes(file[name]))
+      #expect(claim.isFromLink(keys.publicKeys.signing) == holds)
     }
   }
 

@@ -218,6 +218,67 @@ struct RecoveryTests {
     #expect(devices == ["phone"])
   }
 
+  @Test("a kit that was used where only one household knows of it: what it made is seen and goes with it")
+  func stolenKit() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try FileManager.default.createDirectory(atPath: place.path("own"), withIntermediateDirectories: true)
+    try await ben.initialize(name: "Ben", device: "phone", store: "folder:\(place.path("own"))")
+    let kit = try await ben.makeRecoveryKit()
+    #expect(kit.missing.isEmpty)
+    for home in [ben, ana] { _ = try await home.sync() }
+    // The thief has the words and the household's store, not Ben's own.
+    let thief = place.home("thief")
+    let report = try await thief.recover(phrase(kit), store: place.store, device: "unknown")
+    #expect(report.households == ["Smith"] && !report.isComplete)
+    for _ in 0..<2 { for home in [ana, ben] { _ = try await home.sync() } }
+    #expect(try await ben.devices().map(\.name).sorted() == ["phone", "recovery kit", "unknown"])
+    let revoked = try await ben.revokeDevice("recovery kit")
+    #expect(Set(revoked.devices) == ["recovery kit", "unknown"] && revoked.pending.isEmpty)
+    for home in [ben, ana] { _ = try await home.sync() }
+    try place.run("a.db", "INSERT INTO entries(account, cents, note) VALUES (1, 7, 'after the theft')")
+    _ = try await ana.sync()
+    #expect(await code { () async throws(LatchkeyError) in _ = try await thief.sync() } == "removed")
+    #expect(
+      await code { () async throws(LatchkeyError) in
+        _ = try await thief.attach(place.path("t.db"), zone: "Budget")
+      } == "removed")
+    #expect(!FileManager.default.fileExists(atPath: place.path("t.db")))
+    let left = try await ana.members(household: "Smith").members.first { $0.name == "Ben" }
+    #expect(left?.devices.map(\.name) == ["phone"])
+  }
+
+  @Test("what cannot be reached keeps nothing from being revoked, renamed or recovered elsewhere")
+  func privateStoreAway() async throws {
+    let place = try Place()
+    let (ana, ben) = try await household(place)
+    try FileManager.default.createDirectory(atPath: place.path("own"), withIntermediateDirectories: true)
+    try await ben.initialize(name: "Ben", device: "phone", store: "folder:\(place.path("own"))")
+    let tablet = try await second("tablet", of: ben, place)
+    let kit = try await ben.makeRecoveryKit()
+    try FileManager.default.moveItem(atPath: place.path("own"), toPath: place.path("away"))
+    #expect(try await ben.renameDevice("telephone").map(\.household) == ["Ben's own"])
+    let report = try await ben.revokeDevice("tablet")
+    #expect(report.devices == ["tablet"] && report.pending.map(\.household) == ["Ben's own"])
+    try place.run("a.db", "INSERT INTO entries(account, cents, note) VALUES (1, 7, 'after the loss')")
+    _ = try await ana.sync()
+    #expect(await code { () async throws(LatchkeyError) in _ = try await tablet.sync() } != nil)
+    let names = try await ana.members(household: "Smith").members.first { $0.name == "Ben" }?.devices.map(\.name)
+    #expect(names == ["recovery kit", "telephone"])
+    try FileManager.default.moveItem(atPath: place.path("away"), toPath: place.path("own"))
+    _ = try await ben.sync()
+    #expect(try await ben.devices().map(\.name).sorted() == ["recovery kit", "telephone"])
+
+    // The household's store is away this time: what can be entered is.
+    try FileManager.default.moveItem(atPath: place.path("store"), toPath: place.path("away"))
+    let found = place.home("found")
+    let recovered = try await found.recover(phrase(kit), store: "folder:\(place.path("own"))", device: "new")
+    #expect(recovered.households == ["Ben's own"] && recovered.missing.map(\.household) == ["Smith"])
+    try FileManager.default.moveItem(atPath: place.path("away"), toPath: place.path("store"))
+    #expect(try await found.recover(phrase(kit), store: "folder:\(place.path("own"))").missing.isEmpty)
+    #expect(try await found.devices().map(\.name).sorted() == ["new", "recovery kit", "telephone"])
+  }
+
   @Test("a device's new name is what everybody sees")
   func renaming() async throws {
     let place = try Place()

@@ -90,7 +90,10 @@ struct RequestTests {
     _ = try await ana.approve(right.id, words: right.words.joined(separator: " "))
     _ = try await cy.join(link: invite.link, options: options(place, "cy")) { _ in true }
     #expect(try place.rows("cy.db", budgetDump) == place.rows("a.db", budgetDump))
-    #expect(try await eve.join(link: invite.link, options: options(place, "eve")) { _ in true }.waitingFor != nil)
+    #expect(
+      await code { () async throws(LatchkeyError) in
+        _ = try await eve.join(link: invite.link, options: options(place, "eve")) { _ in true }
+      } == "link-refused")
     #expect(try await eve.identity().households.isEmpty)
     #expect(try await ana.requests().isEmpty)
   }
@@ -104,6 +107,18 @@ struct RequestTests {
     _ = try await eve.join(link: invite.link, options: options(place, "eve")) { _ in true }
     let request = try #require(try await ana.requests().first)
     _ = try await ana.deny(String(request.id.prefix(6)))
+    let refused: () async throws(LatchkeyError) -> Void = { () async throws(LatchkeyError) in
+      _ = try await eve.join(link: invite.link, options: self.options(place, "eve")) { _ in true }
+    }
+    #expect(await code(refused) == "link-refused")
+    // Another invite is another matter; one that is withdrawn says so to who waits.
+    let again = try await ana.invite(household: "Smith", confirm: true)
+    #expect(try await eve.join(link: again.link, options: options(place, "eve")) { _ in true }.waitingFor != nil)
+    try await ana.revokeInvite(again.id)
+    #expect(
+      await code { () async throws(LatchkeyError) in
+        _ = try await eve.join(link: again.link, options: options(place, "eve")) { _ in true }
+      } == "link-refused")
     #expect(try await ana.requests().isEmpty)
     #expect(try await ana.invites().contains { $0.id == invite.id && $0.status == "revoked" })
     #expect(

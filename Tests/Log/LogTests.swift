@@ -149,6 +149,34 @@ struct LogTests {
     #expect(try Belief(decoding: belief.encoded()) == belief)
   }
 
+  @Test(
+    "a log that goes on in another epoch says which head comes before that the store has: not one that was dropped unsent"
+  )
+  func formerHead() throws {
+    var world = World(seed: "former")
+    _ = try world.write([[1]])
+    world.log.confirm(head: 1)
+    _ = try world.write([[2]])
+    let unsent = world.log.tail.filter { (try? EntryBody(decoding: $0.body))?.sequence == 2 }
+    let next = EpochKeys(
+      household: world.keys.household, epoch: hash32("next", parts: 0) { _ in }, key: EpochKey(&world.random))
+    world.log.enter(next.epoch, after: world.log.confirmed, isConfirmed: true, tail: unsent, announces: true)
+    // A head of the epoch before that arrived all the same is this device's own.
+    #expect(world.log.counter(in: world.keys.epoch) == 2)
+    let sealed = try world.log.seal(
+      HeadFacts(vector: [:], rosterHeads: [], hlc: 9 << 16, digest: .zero), keys: next, signing: world.author.signing,
+      now: 9, random: &world.random)
+    #expect(try OwnLog(decoding: world.log.encoded()) == world.log)
+    let head = try #require(sealed.last)
+    let id = world.author.id
+    let key = world.author.publicKeys.signing
+    let reader = LogReader(
+      household: next.household, zone: world.zone, keys: next, author: { $0 == id ? key : nil },
+      knowsRoster: { _ in true })
+    let former = try reader.open(head: head.name, bytes: head.bytes).body.former
+    #expect(former?.epoch == world.keys.epoch && former?.counter == 1 && former?.mark.sequence == 1)
+  }
+
   @Test("every bit flip of a head is refused, and says which object")
   func flips() throws {
     var world = World()

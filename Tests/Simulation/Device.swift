@@ -38,6 +38,8 @@ final class Device {
   var effect: Effect?
   var lastReport: RoundReport?
 
+  /// Own logs that began with what a store had lost, and where that ends.
+  var republished: [Origin: UInt64] = [:]
   /// Sent so far, and how far what was accepted has got: must never fall.
   var seen = Progress()
 

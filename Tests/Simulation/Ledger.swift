@@ -88,7 +88,9 @@ struct Ledger {
 
   private mutating func remember(_ name: ObjectName, _ bytes: [UInt8]) throws {
     if let known = contents[name] {
-      guard known == bytes else { throw Violation(.overwrite, "\(name) has two contents") }
+      // A copy of the roster is named by what it says: whoever puts back what a store lost seals the same with another nonce.
+      let isCopy = name.text.dropFirst(33).hasPrefix("r/")
+      guard known == bytes || isCopy else { throw Violation(.overwrite, "\(name) has two contents") }
     } else {
       contents[name] = bytes
     }

@@ -38,6 +38,7 @@ enum Mark: Int, CaseIterable {
   case versionsApart
   case filledIn
   case emptyRounds
+  case republished
 }
 
 /// How often each situation was reached.

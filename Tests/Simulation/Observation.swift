@@ -55,7 +55,8 @@ extension World {
         let payload = try Payload.decode(
           entry.payload(body), origin: body.origin, hlc: stamp.hlc, tie: body.group.tie)
         for change in payload.changes {
-          let publication = try Publication(change, own: stamp)
+          let isRepeated = body.sequence <= device.republished[body.origin] ?? 0
+          guard let publication = try Publication(change, own: stamp, isRepeated: isRepeated) else { continue }
           if trace.isVerbose { print("  \(publication)") }
           try device.baseline.publish(publication)
           try oracle.add(publication, &marks)

@@ -38,8 +38,10 @@ struct Publication {
   /// By column index.
   var cells: [Int: (stamp: Stamp, field: Field)] = [:]
 
+  /// - Parameter isRepeated: whether it stands in what was published again because a store had lost it: registers with other stamps were
+  ///   counted when they were published first. Nil if there are no others.
   /// - Throws: ``Violation`` for registers that the app's work cannot lead to.
-  init(_ change: RecordChange, own stamp: Stamp) throws {
+  init?(_ change: RecordChange, own stamp: Stamp, isRepeated: Bool) throws {
     guard let table = AppSchema.tables.firstIndex(where: { $0.name == change.table }) else {
       throw Violation(.capture, "rows of \(change.table) were published")
     }
@@ -48,6 +50,7 @@ struct Publication {
       // What a migration wrote into its new column counts from the insert of its row.
       let isFilledIn = entry.stamp.isFilledIn && entry.stamp.origin == stamp.origin && entry.stamp < stamp
       guard entry.stamp == stamp || isFilledIn else {
+        if isRepeated { continue }
         throw Violation(.capture, "a stamp that is not the group's own")
       }
       switch (entry.register, entry.value) {
@@ -62,6 +65,7 @@ struct Publication {
         throw Violation(.capture, "an unexpected register \(entry.register)")
       }
     }
+    if isRepeated, !born, !deleted, cells.isEmpty { return nil }
   }
 }
 

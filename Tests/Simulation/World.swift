@@ -5,6 +5,7 @@ import LatchkeyKeys
 import LatchkeyLog
 import LatchkeyRecords
 import LatchkeySQLite
+import LatchkeyStorage
 import LatchkeyTables
 
 /// What is left out of a run, to make a failure smaller.
@@ -261,8 +262,12 @@ final class World {
     case .list(let prefix):
       event = .listed(try store.list(prefix, faults, &random, &marks))
     case .put(let name, let bytes):
-      try put(name, bytes, zone: .roster, device, &random)
-      event = .put
+      do {
+        try put(name, bytes, zone: .roster, device, &random)
+        event = .put
+      } catch let error as StorageError where error.cause == .alreadyExists && name.text.dropFirst(33).hasPrefix("r/") {
+        event = .collided
+      }
     case .send(let name, let item):
       var performer = try performer(device)
       try put(name, performer.bytes(of: item), zone: zone, device, &random)
@@ -365,7 +370,16 @@ final class World {
       return reply
     case .renew: throw Violation(.fork, "\(device.name) believes that somebody else wrote its log")
     case .carry: throw Violation(.membership, "\(device.name) carries what nobody was removed for")
-    case .load, .facts, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
+    case .republish:
+      guard isChecking else { return try performer.perform(request) }
+      let before = try Snapshot(connection)
+      let reply = try performer.perform(request)
+      device.seen.sequence = 0
+      if let log = try performer.ownLog() { device.republished[log.origin] = log.lastSequence }
+      marks[.republished] += 1
+      try observe(device, before: before, reply, performer)
+      return reply
+    case .load, .facts, .announce, .probed, .outbox, .acknowledge, .supersededHeads, .forgetHeads:
       return try performer.perform(request)
     }
   }
@@ -392,6 +406,8 @@ private func words(_ effect: Effect) -> String {
     case .supersededHeads: "superseded heads"
     case .forgetHeads: "forget heads"
     case .renew: "renew"
+    case .announce: "announce"
+    case .republish: "republish"
     }
   case .finish: "finish"
   }

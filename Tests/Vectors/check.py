@@ -242,6 +242,58 @@ def invites():
     assert verifies(claim_key, "claim", body, by_link) and verifies(sign, "claim", body, by_device)
 
 
+def word_list():
+    with open(os.path.join(HERE, "..", "..", "docs", "words.txt")) as f:
+        return f.read().split()
+
+
+def spell(data, count):
+    listed, bits = word_list(), "".join(f"{byte:08b}" for byte in data)
+    return [listed[int(bits[i * 11:i * 11 + 11], 2)] for i in range(count)]
+
+
+def ten(digest):
+    nine = spell(digest, 9)
+    return " ".join(nine + spell(h(16, "words-check", " ".join(nine)), 1))
+
+
+def cards():
+    file = load("cards.json")
+    store, person, device = (unhex(file[k]) for k in ("store", "person", "device"))
+    prefix, key = base32(h(20, "cards-prefix", store)), h(32, "card-key", store)
+    for entry in file["cards"]:
+        content = unhex(entry["content"])
+        body, signature = whole(content)
+        version, chain, name, picture, published = whole(body)
+        assert (version, name or "", picture, published) == (1, entry["display_name"], None, entry["published"])
+        founder, last, sign = check_chain(chain)
+        assert (founder, last) == (person, device) and verifies(sign, "card", body, signature)
+        below = sharded("d", h(20, "card-tag", person, content))
+        assert entry["object_name"] == f"{prefix}/{below}"
+        place = ["d", bytes(32), bytes(32), bytes(16), below]
+        assert envelope(place, key, content, unhex(entry["nonce"])).hex() == entry["object"]
+    sign, box = unhex(file["sign_public"]), unhex(file["box_public"])
+    assert ten(h(32, "card-words", person, sign, box)) == file["words"]
+
+    assert file["inbox_prefix"] == base32(h(20, "inbox-prefix", person))
+    sealed, message = unhex(file["message_object"]), unhex(file["message"])
+    assert sealed[:5] == b"LK\x01\x01x" and len(sealed) == padded_size("x", 5 + 48 + 4 + len(message))
+    plain, = buffers(
+        sodium.crypto_box_seal_open, [len(sealed) - 5 - 48], sealed[5:], ctypes.c_ulonglong(len(sealed) - 5), box,
+        unhex(file["box_secret"]))
+    length = int.from_bytes(plain[:4], "big")
+    assert plain[4:4 + length] == message and not any(plain[4 + length:])
+    body, signature = whole(message)
+    version, blob, recipient, to, locator, chain = whole(body)
+    inviter, _, signer = check_chain(chain)
+    assert (version, recipient, to, inviter.hex()) == (1, person, device, file["inviter"])
+    assert verifies(signer, "inbox", body, signature) and h(32, "inbox", body).hex() == file["message_id"]
+    assert whole(blob)[4] == seal(unhex(file["epoch_key"]), box)
+    for name, holds in (("claim", True), ("bad_claim", False)):
+        body, own, by_device = whole(unhex(file[name]))
+        assert verifies(sign, "claim", body, by_device) and verifies(sign, "directed-claim", body, own) == holds
+
+
 def roster():
     file = load("roster.json")
     lengths = {
@@ -333,17 +385,8 @@ def next_epoch():
 
 def words():
     file = load("words.json")
-    with open(os.path.join(HERE, "..", "..", "docs", "words.txt")) as f:
-        listed = f.read().split()
+    listed = word_list()
     assert len(listed) == 2048 and h(32, "word-list", " ".join(listed)).hex() == file["words_hash"]
-
-    def spell(data, count):
-        bits = "".join(f"{byte:08b}" for byte in data)
-        return [listed[int(bits[i * 11:i * 11 + 11], 2)] for i in range(count)]
-
-    def ten(digest):
-        nine = spell(digest, 9)
-        return " ".join(nine + spell(h(16, "words-check", " ".join(nine)), 1))
 
     heads = [unhex(x) for x in file["heads"]]
     assert ten(h(32, "words", unhex(file["household"]), heads)) == file["roster_words"]
@@ -381,6 +424,6 @@ def cbor_again(value):
 
 
 if __name__ == "__main__":
-    for check in (identity, epochs, envelopes, invites, roster, log, next_epoch, words):
+    for check in (identity, epochs, envelopes, invites, cards, roster, log, next_epoch, words):
         check()
         print(f"{check.__name__.replace('_epoch', '')}.json holds")

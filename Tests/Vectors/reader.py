@@ -2,10 +2,12 @@
 """Reads a household's rows from a folder store: a second implementation of reading, written from docs/format.md.
 
     reader.py DIR (--kit FILE | --key-json FILE) [--household NAME|ID] [--zone NAME|ID] [--ascii | --digest]
+    reader.py --evidence FILE
 
 Prints what `latchkey export` prints for a database of that zone (its lines: `latchkey help records`). FILE holds 24 words, or
 {"household": hex, "epoch": hex, "key": hex}, to which "device" and "box" (its X25519 secret key) may be added: with them epochs that
 began later are found, too, as they are from a kit. With --digest the zone's digest is printed instead of rows.
+With --evidence it verifies what `latchkey fsck --evidence` wrote, without any key or store, and prints what it proves.
 Whatever is set aside is told on standard error.
 Ends with 0; 3 printed, but something was set aside; 11 no store; 14 a key or words that open nothing; 16 damage; 17 newer; 64 usage.
 Needs PyNaCl and zstandard (Tests/Vectors/requirements.txt).
@@ -21,6 +23,7 @@ import uuid
 
 from nacl import bindings as sodium
 
+import evidence
 from latchkeyformat import (
     INT64, ROSTER, Damaged, Entry, Epoch, Head, Kit, Newer, Tag, decode, encode, fields, h, is_name, need, segment_entries, sharded, versioned)
 from readroster import Roster
@@ -548,8 +551,9 @@ def choose(arguments, households):
 
 def main():
     parser = argparse.ArgumentParser(description="Reads a household's rows from a folder store.")
-    parser.add_argument("dir", metavar="DIR")
+    parser.add_argument("dir", metavar="DIR", nargs="?")
     key = parser.add_mutually_exclusive_group(required=True)
+    key.add_argument("--evidence", metavar="FILE", help="verify signed contradictions instead")
     key.add_argument("--kit", metavar="FILE", help="24 words")
     key.add_argument("--key-json", metavar="FILE", help='{"household": hex, "epoch": hex, "key": hex}')
     parser.add_argument("--household", metavar="NAME|ID")
@@ -557,6 +561,15 @@ def main():
     parser.add_argument("--ascii", action="store_true", help="escape everything outside ASCII")
     parser.add_argument("--digest", action="store_true", help="print the zone's digest instead")
     arguments = parser.parse_args()
+    if arguments.evidence:
+        try:
+            print("\n".join(evidence.verify(arguments.evidence)))
+        except (Damaged, Newer, KeyError, TypeError, ValueError) as problem:
+            print(f"reader.py: {problem}", file=sys.stderr)
+            sys.exit(17 if isinstance(problem, Newer) else 16)
+        sys.exit(0)
+    if arguments.dir is None:
+        parser.error("the following arguments are required: DIR")
     store, findings = Store(arguments.dir), Findings()
 
     def stop(code, why):

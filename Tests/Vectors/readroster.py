@@ -71,6 +71,10 @@ class Operation:
         need(verifies(self.chain[-1].sign, "claim", self.body, by_device), "a claim that its device did not sign")
         self.kit = kit and self.kit_of(kit)
 
+    def answers(self, claim_key):
+        purpose = "directed-claim" if claim_key == self.chain[-1].sign else "claim"
+        return verifies(claim_key, purpose, self.body, self.by_link)
+
     def next(self, parents, form, committed, recipients, formers, removals, roles, confirmed, store):
         need(form <= 1, "Next: its form")
         self.parents, self.closed, self.commitment, self.store = ascending(each(parents, 32, "parents"), "parents"), form == 1, committed, store
@@ -291,7 +295,7 @@ class Roster:
         if op.kind == "Admit":
             past = self.past(entry)
             answered = [(ROLES.index(i.role), e.hash.hex()) for e, i in self.of_kind("OpenInvite")
-                        if e.hash in past and i.invite == op.invite and verifies(i.claim_key, "claim", op.body, op.by_link)]
+                        if e.hash in past and i.invite == op.invite and op.answers(i.claim_key)]
             if not answered or op.household != self.household:
                 return None
             return {"invite": min(answered)[1], "device": self.enrol(op.chain[-1]), "kit": op.kit and self.enrol(op.kit)}

@@ -55,7 +55,7 @@ public struct Claim: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - chain: ends at `device`.
-  ///   - claimKey: from the link.
+  ///   - claimKey: from the link; the device's own for an invite that was sent to it.
   public init(
     household: HouseholdID, invite: InviteID, chain: CertificateChain, personName: String, deviceName: String,
     epoch: EpochID, kit: Certificate? = nil, claimKey: SigningKey, device: DeviceKeys
@@ -102,7 +102,7 @@ public struct Claim: Hashable, Sendable {
     writer.id(epoch)
     if let kit { kit.write(to: &writer) } else { writer.null() }
     body = writer.bytes
-    linkSignature = claimKey.sign(.claim, body)
+    linkSignature = claimKey.sign(Self.purpose(claimKey.publicKey, newcomer.keys), body)
     deviceSignature = device.signing.sign(.claim, body)
     bytes = Self.encode(body, linkSignature, deviceSignature)
   }
@@ -147,9 +147,16 @@ public struct Claim: Hashable, Sendable {
       }
   }
 
-  /// Whether the holder of the link signed; the claim key also tells invites of one id apart.
+  /// Whether the holder of the link, or the device that the invite was sent to, signed; the claim key also tells invites of
+  /// one id apart.
   public func isFromLink(_ claimKey: SigningPublicKey) -> Bool {
-    claimKey.verifies(linkSignature, .claim, body)
+    claimKey.verifies(linkSignature, Self.purpose(claimKey, newcomer.keys), body)
+  }
+
+  /// A device signs every claim of its own: what it signed to answer one invite must not pass for its consent to another
+  /// that somebody opened for its key.
+  private static func purpose(_ claimKey: SigningPublicKey, _ newcomer: DevicePublicKeys) -> SigningPurpose {
+    claimKey == newcomer.signing ? .directedClaim : .claim
   }
 
   /// Verifies all that the claim itself can show.

@@ -321,6 +321,16 @@ public struct Roster: Sendable {
   /// What a device may do now; nil for one that is not in the household.
   public func role(of device: DeviceID) -> Role? { whole.role(of: device) }
 
+  /// Whether a device's person is a reader, or was one since the device came in.
+  public func wasReader(_ device: DeviceID) -> Bool {
+    if whole.role(of: device) ?? .reader == .reader || roleAtEnrolment(of: device) == .reader { return true }
+    guard let person = person(ofAny: device) else { return true }
+    return entries.contains { entry in
+      guard case .next(let next) = entry.operation else { return false }
+      return next.roles.contains { $0.person == person && $0.role == .reader }
+    }
+  }
+
   /// The person of a device that is in, or was before it was removed.
   public func person(ofAny device: DeviceID) -> PersonID? { whole.enrolments[device]?.first?.chain.person }
 

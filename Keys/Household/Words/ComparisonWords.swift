@@ -29,6 +29,19 @@ public struct ComparisonWords: Hashable, Sendable, CustomStringConvertible {
       })
   }
 
+  /// "These are the keys on my card": what the owner of a card reads to whoever pins it. Over the keys only, so that a card
+  /// published anew under another name keeps its words.
+  ///
+  /// - Parameter card: the chain on the card.
+  public init(card chain: CertificateChain) {
+    self.init(
+      hash32("card-words", parts: 3) {
+        $0.id(chain.person)
+        $0.id(chain.keys.signing)
+        $0.id(chain.keys.box)
+      })
+  }
+
   private init(_ hash: Hash32) {
     let nine = WordCode.words(hash.bytes, count: Self.count - 1)
     words = nine + [Self.check(nine)]

@@ -6,9 +6,10 @@ struct InviteAnswer {
   ///
   /// - Parameters:
   ///   - out: the new file for the link; nil shows it.
+  ///   - qr: makes a QR code of the link, to be shown too; nil for none.
   ///   - joining: the command that uses the invite, without where the link is.
   static func make(
-    out: String?, joining: String, _ context: Context,
+    out: String?, qr: QREncoder? = nil, joining: String, _ context: Context,
     _ open: () async throws(LatchkeyError) -> Invite
   ) async throws(CommandError) -> Outcome {
     var file: SmallFile.Reserved?
@@ -19,27 +20,34 @@ struct InviteAnswer {
       throw CommandError(error)
     }
     try file?.fill(invite.link + "\n")
-    let answer = InviteAnswer(invite: invite, file: out, joining: joining)
+    var answer = InviteAnswer(invite: invite, file: out, joining: joining)
+    answer.code = qr?.code(of: invite.link)
+    answer.lacksCode = qr != nil && answer.code == nil
+    answer.isASCII = context.globals.ascii
     return answer.outcome
   }
 
   let invite: Invite
   let file: String?
   let joining: String
+  var code: QRCode?
+  /// A code was asked for, and the link is too long for one.
+  var lacksCode = false
+  var isASCII = false
 
   private var isOwnDevice: Bool { invite.role == "mine" }
 
   private var outcome: Outcome {
-    var outcome = Outcome(
-      message, body,
-      data: .object([
-        JSON.Member(name: "id", value: .text(invite.id)),
-        file.map { JSON.Member(name: "file", value: .text($0)) }
-          ?? JSON.Member(name: "link", value: .text(invite.link)),
-        JSON.Member(name: "household", value: .text(invite.household)),
-        JSON.Member(name: "role", value: .text(invite.role)),
-        JSON.Member(name: "expires", value: .moment(invite.expires)),
-      ]))
+    var members = [
+      JSON.Member(name: "id", value: .text(invite.id)),
+      file.map { JSON.Member(name: "file", value: .text($0)) }
+        ?? JSON.Member(name: "link", value: .text(invite.link)),
+      JSON.Member(name: "household", value: .text(invite.household)),
+      JSON.Member(name: "role", value: .text(invite.role)),
+      JSON.Member(name: "expires", value: .moment(invite.expires)),
+    ]
+    if let code { members.append(JSON.Member(name: "qr", value: .array(code.lines(ascii: true).map(JSON.text)))) }
+    var outcome = Outcome(message, body, data: .object(members))
     outcome.notes = [
       Line(
         .warning,
@@ -48,6 +56,7 @@ struct InviteAnswer {
           : "Whoever has this link can join \(invite.household) as \(invite.role), once, until "
             + "\(Moment(invite.expires).shown): send it over a channel you trust.")
     ]
+    if lacksCode { outcome.notes.append(Line(.warning, "The link is too long for a QR code.")) }
     outcome.next = ["\(joining) --invite-file \(file?.quotedForShell ?? "FILE")   (on the other device)"]
     return outcome
   }
@@ -58,6 +67,9 @@ struct InviteAnswer {
   }
 
   private var body: Outcome.Body {
-    file == nil ? .text(invite.link + "\n") : .lines([Line(.done, message)])
+    let style = Style(for: .output, ascii: isASCII)
+    let shown = code?.shown(ascii: isASCII, coloured: style.isColoured) ?? ""
+    if file == nil { return .text(invite.link + "\n" + shown) }
+    return code == nil ? .lines([Line(.done, message)]) : .text(shown)
   }
 }

@@ -67,6 +67,16 @@ struct Terminal: Sendable {
     return answer
   }
 
+  /// Asks for words that another person reads out. Neither `--yes` nor anything else answers it.
+  ///
+  /// - Returns: nil if nothing was typed, or nobody can be asked.
+  func words(_ summary: [Line], _ question: String) -> String? {
+    guard !globals.noInput, Descriptor.input.isTerminal else { return nil }
+    write(summary.map(style.rendered).joined() + question)
+    let typed = Terminal.asking { readAnswer() }
+    return typed.flatMap { $0.isEmpty ? nil : $0 }
+  }
+
   private func ask(_ summary: [Line], _ question: String, next: [String]) throws(CommandError) -> String {
     guard !globals.noInput else {
       throw CommandError(

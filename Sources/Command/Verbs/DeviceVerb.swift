@@ -52,20 +52,29 @@ extension Verbs {
         name: "rename",
         summary: "call this device something else",
         arguments: [newName],
-        exits: [.notAttached, .storeUnavailable, .databaseBusy, .notAMember, .keyRefused, .damageFound, .newerFormat],
-        data: [Term("name", "the new one")],
+        exits: [
+          .setAside, .notAttached, .databaseBusy, .notAMember, .keyRefused, .damageFound, .newerFormat,
+        ],
+        data: [
+          Term("name", "the new one"),
+          Term("pending", "[{household, code, message}]: those that hear of it with the next sync"),
+        ],
         examples: ["latchkey device rename \"Ana's laptop\""],
         body: .runs { arguments, context throws(CommandError) in
           let name = try arguments.required(newName)
+          var pending: [HouseholdFailure] = []
           if !context.globals.dryRun {
-            try await context.performing { () async throws(LatchkeyError) in
+            pending = try await context.performing { () async throws(LatchkeyError) in
               try await context.library.renameDevice(name)
             }
           }
           let message =
             context.globals.dryRun ? "This device would be called \(name)." : "This device is called \(name)."
-          return Outcome(
-            message, .lines([Line(context.globals.dryRun ? .none : .done, message)]), data: ["name": .text(name)])
+          var outcome = Outcome(
+            message, .lines([Line(context.globals.dryRun ? .none : .done, message)]),
+            data: ["name": .text(name), "pending": .failures(pending)])
+          outcome.note(pending, "Not done yet in ", code: "households-pending", next: ["latchkey sync"])
+          return outcome
         }),
       Verb(
         name: "revoke",
@@ -111,20 +120,12 @@ extension Verbs {
             message, .lines([Line(.done, message)]),
             data: [
               "revoked": .array(report.devices.map(JSON.text)),
-              "pending": .array(
-                report.pending.map {
-                  ["household": .text($0.household), "code": .text($0.why.code), "message": .text($0.why.message)]
-                }),
+              "pending": .failures(report.pending),
             ])
-          outcome.notes =
-            report.pending.map { Line(.warning, "Still in \($0.household): \($0.why.message)") } + [
-              Line(.warning, "Change the store's credential, if there is one: the device may hold it.")
-            ]
-          if !report.pending.isEmpty {
-            outcome.exit = .setAside
-            outcome.code = "households-pending"
-            outcome.next = ["latchkey sync"]
-          }
+          outcome.notes = [
+            Line(.warning, "Change the store's credential, if there is one: the device may hold it.")
+          ]
+          outcome.note(report.pending, "Not done yet in ", code: "households-pending", next: ["latchkey sync"])
           return outcome
         }),
     ]))

@@ -25,7 +25,8 @@ extension Verbs {
             ]
           }
           return Outcome(
-            "There are \(counted(invites.count, "invite")).", .lines(Columns(rows).lines.map { Line(.none, $0) }),
+            invites.count == 1 ? "There is 1 invite." : "There are \(counted(invites.count, "invite")).",
+            .lines(Columns(rows).lines.map { Line(.none, $0) }),
             data: [
               "invites": .array(
                 invites.map {

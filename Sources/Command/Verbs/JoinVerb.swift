@@ -2,7 +2,7 @@ import Latchkey
 import Synchronization
 
 extension Verbs {
-  private static let db = Option.taking(
+  static let db = Option.taking(
     "DB", .database, "db", "the database file: a new one, made from the zone's schema, or one with rows")
   private static let inviteFile = Option.taking(
     "FILE", .file, "invite-file", "read the invite from this file, which only you can read (default: standard input)")
@@ -60,17 +60,21 @@ extension Verbs {
         database: arguments[db], zone: arguments[.zone], name: arguments[.name], device: arguments[.device],
         personalStore: arguments[personalStore], store: arguments[.store], template: arguments[.template],
         words: arguments[.words], credential: try arguments.credential())
-      let report = try await joined(link, options, context)
-      return answer(report, path: options.database)
+      let report = try await joining(context) { agree async throws(LatchkeyError) in
+        try await context.library.join(link: link, options: options, agree: agree)
+      }
+      return joined(report, path: options.database)
     })
 
-  private static func joined(
-    _ link: String, _ options: JoinOptions, _ context: Context
+  /// Joins a household, asking the person what only a person may answer.
+  static func joining(
+    _ context: Context,
+    _ join: (@escaping @Sendable (Question) async -> Bool) async throws(LatchkeyError) -> JoinReport
   ) async throws(CommandError) -> JoinReport {
     // Why the person did not agree: "no" is not the same as "nobody could be asked".
     let refusal = Mutex<CommandError?>(nil)
     do {
-      return try await context.library.join(link: link, options: options) { question in
+      return try await join { question in
         do throws(CommandError) {
           try ask(question, context)
           context.terminal.progress.report(Progress.Step(phase: "joining", done: 0, total: nil, bytes: 0))
@@ -100,8 +104,10 @@ extension Verbs {
     }
   }
 
+  /// What is said of a household that was joined.
+  ///
   /// - Parameter path: the database as it was given.
-  private static func answer(_ report: JoinReport, path: String?) -> Outcome {
+  static func joined(_ report: JoinReport, path: String?) -> Outcome {
     if let waiting = report.waitingFor { return answer(report, waiting) }
     let place = report.zone.flatMap { zone in path.map { (zone, $0) } }
     var message = "Joined the household \(report.household)"

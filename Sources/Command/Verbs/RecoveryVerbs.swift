@@ -41,12 +41,12 @@ extension Verbs {
             ?? JSON.Member(name: "words", value: .array(kit.words.map(JSON.text))),
           JSON.Member(name: "households", value: .array(kit.households.map(JSON.text))),
           JSON.Member(name: "stores", value: .array(kit.stores.map(JSON.text))),
-          JSON.Member(name: "missing", value: missing(kit.missing)),
+          JSON.Member(name: "missing", value: .failures(kit.missing)),
         ]))
       outcome.notes = [
         Line(.warning, "Whoever has these words is you: on paper only, and nowhere else.")
       ]
-      note(kit.missing, in: &outcome)
+      outcome.note(kit.missing, "", code: "households-missing")
       outcome.next = ["print or copy it by hand" + (file == nil ? "" : ", then remove the file")]
       return outcome
     })
@@ -95,27 +95,21 @@ extension Verbs {
           "person": .text(report.person), "device": .text(report.device),
           "households": .array(report.households.map(JSON.text)),
           "zones": .array(report.zones.map { ["household": .text($0.household), "zone": .text($0.zone)] }),
-          "missing": missing(report.missing),
+          "missing": .failures(report.missing),
         ])
-      note(report.missing, in: &outcome)
+      outcome.note(report.missing, "", code: "households-missing")
+      if !report.isComplete {
+        outcome.notes.append(
+          Line(
+            .warning,
+            "Your personal household was not found there. If you had one, run this again with its store: it leads to all others."
+          ))
+      }
       outcome.next =
         report.zones.map { "latchkey attach NEW-FILE --zone \($0.zone.quotedForShell)   (household \($0.household))" }
         + ["latchkey device revoke NAME   (a lost device)"]
       return outcome
     })
-
-  private static func missing(_ list: [(household: String, why: LatchkeyError)]) -> JSON {
-    .array(
-      list.map { ["household": .text($0.household), "code": .text($0.why.code), "message": .text($0.why.message)] })
-  }
-
-  private static func note(_ list: [(household: String, why: LatchkeyError)], in outcome: inout Outcome) {
-    outcome.notes += list.map { Line(.warning, "\($0.household): \($0.why.message)") }
-    if !list.isEmpty {
-      outcome.exit = .setAside
-      outcome.code = "households-missing"
-    }
-  }
 
   static let verifyKeys = Verb(
     name: "verify",

@@ -20,7 +20,7 @@ extension Verbs {
           + "zones, but error: {code, message, next}; parked_rows lists the first hundred"),
       Term(
         "decisions",
-        "[{id, kind, household, message, choices: [text], commands: [text]}]: what waits for a person to decide; kind: credential or frozen"
+        "[{id, kind, household, message, choices: [text], commands: [text]}]: what waits for a person to decide; kind: credential, frozen or store"
       ),
     ],
     body: .runs { arguments, context throws(CommandError) in

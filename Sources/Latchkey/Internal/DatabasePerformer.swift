@@ -45,6 +45,9 @@ package struct DatabasePerformer {
     /// When the store last confirmed rows of this file.
     package static let acknowledged = "acknowledged"
 
+    /// Rows were written here by a reader: they stay here, also after it may write.
+    package static let keptHere = "kept-here"
+
     static func time(_ milliseconds: Int64) -> [UInt8] {
       var writer = CBORWriter()
       writer.int(milliseconds)
@@ -112,13 +115,16 @@ package struct DatabasePerformer {
           if rows > 0 { try replica.setValue(Key.acknowledged, Key.time(now)) }
           return rows
         })
-    case .renew:
+    case .renew, .republish:
       var binding = replica.binding
       guard let incarnation = Incarnation(random.bytes(Incarnation.byteCount)) else {
         throw EngineError.outOfOrder("randomness")
       }
       binding.origin = Origin(device: binding.origin.device, incarnation: incarnation)
       try publish(under: binding, household: household)
+      return .loaded(belief: try belief(), own: try logToWrite())
+    case .announce:
+      _ = try writing { _, log in log.announce() }
       return .loaded(belief: try belief(), own: try logToWrite())
     case .supersededHeads:
       guard let log = try ownLog() else { return .superseded([]) }
@@ -310,6 +316,8 @@ package struct DatabasePerformer {
     return result
   }
 
+  private var keepsHere = false
+
   /// Rows by table of each group appended in this transaction, with its last sequence.
   private var written: [(sequence: UInt64, rows: [(table: String, count: Int)])] = []
 
@@ -318,6 +326,7 @@ package struct DatabasePerformer {
       parts: group.parts.map { ($0.bytes, $0.compress) }, hlc: group.hlc.rawValue, rosterHeads: household.roster.heads,
       signing: device.signing)
     written.append((log.lastSequence, group.rowsByTable))
+    if household.roster.role(of: device.id) == .reader { keepsHere = true }
     return tie
   }
 
@@ -336,5 +345,6 @@ package struct DatabasePerformer {
         rows: rows)
     }
     try replica.setValue(Key.log(zone), log.encoded())
+    if keepsHere { try replica.setValue(Key.keptHere, [1]) }
   }
 }

@@ -28,7 +28,7 @@ extension Home {
           if try bringKit(membership) { _ = try await attemptRound(membership, access: access, replica: nil) }
         }
         return report
-      } catch is Overtaken { continue }
+      } catch is Overtaken { continue } catch EngineError.storeMissing { throw lostStore(membership) }
     }
     throw LatchkeyError(
       .busy, "home-busy", "Other processes keep syncing the same household.", next: ["run it again"])
@@ -84,9 +84,8 @@ extension Home {
 
   /// Runs a round of the roster for a device whose state is kept nowhere: a stranger who looks, or a recovery kit.
   ///
-  /// - Parameter writes: whether it may; a stranger has nothing to write.
   func passingRound(
-    _ state: HouseholdState, as device: DeviceKeys, access: StoreAccess, writes: Bool
+    _ state: HouseholdState, as device: DeviceKeys, access: StoreAccess, writing: PassingWrites
   ) async throws -> HouseholdState {
     var engine = SyncRound(state: state, zone: nil, device: device, now: world.now(), random: world.random())
     var event = Event.start
@@ -95,8 +94,10 @@ extension Home {
       switch try engine.step(event) {
       case .get(let names): event = .got(try await access.get(names))
       case .list(let prefix): event = .listed(try await access.list(prefix))
-      case .put(let name, let bytes) where writes: event = try await put(name, bytes, access)
-      case .delete(let names) where writes:
+      case .put(let name, let bytes) where writing == .really: event = try await put(name, bytes, access)
+      case .put where writing == .seemingly: event = .put
+      case .delete where writing == .seemingly: event = .deleted
+      case .delete(let names) where writing == .really:
         for name in names { try await access.store.delete(name) }
         event = .deleted
       case .keep: event = .kept
@@ -104,6 +105,16 @@ extension Home {
       case .put, .send, .delete, .database: throw EngineError.outOfOrder("a stranger writes nothing")
       }
     }
+  }
+
+  /// What becomes of what a passing round writes.
+  enum PassingWrites {
+    /// It goes to the store.
+    case really
+    /// It goes nowhere, and the round goes on as if it had.
+    case seemingly
+    /// A stranger has nothing to write.
+    case never
   }
 
   func performer(_ replica: Replica, _ membership: Membership, now: Int64? = nil) throws -> DatabasePerformer {

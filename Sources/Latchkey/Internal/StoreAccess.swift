@@ -72,6 +72,28 @@ struct StoreAccess: Sendable {
     return out
   }
 
+  /// Objects that anybody who may write the store may have put there: none beyond the size of its kind, and no more than
+  /// ``strangersAtMost``.
+  ///
+  /// - Parameter prefix: 32 digits.
+  /// - Returns: each with its name below the prefix; and how many were left aside unread.
+  func strangers(
+    _ kind: ObjectKind, below prefix: String
+  ) async throws -> (objects: [(below: ObjectName, bytes: [UInt8])], left: Int) {
+    let entries = try await store.listAll(prefix: "\(prefix)/\(kind.letter)/")
+    let names = entries.filter { $0.size <= kind.maximumSize }.prefix(Self.strangersAtMost).map(\.name)
+    let found = try await get(names)
+    let objects = names.compactMap { name -> (below: ObjectName, bytes: [UInt8])? in
+      guard let bytes = found[name], let below = name.below(prefix) else {
+        return nil
+      }
+      return (below, bytes)
+    }
+    return (objects, entries.count - names.count)
+  }
+
+  private static let strangersAtMost = 1024
+
   func list(_ prefix: String) async throws -> [ObjectName] { try await store.listAll(prefix: prefix).map(\.name) }
 }
 

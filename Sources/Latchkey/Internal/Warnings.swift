@@ -9,6 +9,12 @@ extension Warning {
     message:
       "You are a reader of this household: what you change stays on this device, and does not count for the others.")
 
+  static let wroteAsReader = Warning(
+    code: "reader-kept-here",
+    message:
+      "What you changed in this file while you were a reader is here only. To give it to the others, change those rows again; to drop it, attach a new file to the zone."
+  )
+
   init(_ finding: Finding) {
     switch finding {
     case .damaged(let object, let reason):
@@ -115,15 +121,22 @@ extension Warning {
 }
 
 extension LatchkeyError {
-  /// This person, or this device, is not in the household any more.
-  init(removedFrom household: String) {
+  /// This person, or only this device of it, is not in the household any more.
+  ///
+  /// - Parameters:
+  ///   - decision: the id of what waits to be decided about the files.
+  ///   - personStays: whether the person has other devices in it.
+  init(removedFrom household: String, decision: String, personStays: Bool) {
     self.init(
       .membership, "removed",
-      "You are not in the household \(household) any more. The rows in your files stay, with what was changed here since; nothing of that "
-        + "is sent, and nothing new is received.",
-      next: [
-        "latchkey detach FILE", "ask an owner for a new invite, and join with a new identity (another --home DIR)",
-      ])
+      personStays
+        ? "This device was revoked: it is not in the household \(household) any more, but you are. The rows in its files stay, with what was changed here since; nothing of that is sent, and nothing new is received."
+        : "You are not in the household \(household) any more. The rows in your files stay, with what was changed here since; nothing of that "
+          + "is sent, and nothing new is received.",
+      next: ["latchkey decide \(decision) keep", "latchkey decide \(decision) drop"]
+        + (personStays
+          ? ["latchkey forget, here; latchkey device add on another device of yours; then latchkey join"]
+          : ["ask an owner for a new invite, and join with a new identity (another --home DIR)"]))
   }
 }
 
