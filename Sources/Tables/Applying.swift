@@ -133,7 +133,9 @@ extension Replica {
     if !notes.isEmpty { try apply(notes) }
     try merge(changes, now, &report, emit)
     report.authors = authors.sorted()
-    report.parked = Int(try connection.integer("SELECT count(*) FROM main.lk_park") ?? 0)
+    report.parked = Int(
+      try connection.integer(
+        "SELECT count(*) FROM main.lk_park WHERE kind <> ?", [.integer(Parking.merged(into: .zero).kind)]) ?? 0)
     return report
   }
 
@@ -151,10 +153,10 @@ extension Replica {
     var keeper = ParentKeeper(replica: self)
     var touched: Set<Int64> = []
     var regrouped: [RecordID] = []
+    var affected: Set<RecordID> = []
     for (wire, name, incoming) in changes.inOrder {
       let table = try table(wire: wire)
       let row = try loadRow(RecordID(table: table.id, name: name)) ?? Row(name: name, table: table)
-      let group = try duplicates(of: row.record)
       let before = row.state.recovering(from: incoming)
       let merged = before.merging(incoming)
       if merged == before, row.isStamped { continue }
@@ -165,25 +167,29 @@ extension Replica {
       keeper.note(row, before: before)
       if table.duplicates != nil {
         if row.id == nil { try save(row) }
-        try noteDuplicate(row)
-        for member in try group + duplicates(of: row.record) {
-          // Whoever waits for one of them may have another now.
-          materialiser.noteShown(member.name)
-          if member.name != row.name { try materialiser.enqueue(RecordID(table: table.id, name: member.name)) }
-        }
+        affected.formUnion(try regroup(row))
         regrouped.append(row.record)
       }
       materialiser.stage(row)
     }
+    if !regrouped.isEmpty {
+      let aliases = AliasWriter(replica: self, row: materialiser.row) { materialiser.stage($0) }
+      affected.formUnion(try aliases.write(regrouped, areEdited: false, at: now, emit: emit))
+    }
+    try materialiser.enqueue(regrouped: affected)
     report.insertedAgain = try keeper.keep(now: now, state: { materialiser.staged($0)?.state }, emit: emit)
+    if !report.insertedAgain.isEmpty {
+      for record in regrouped {
+        if let row = materialiser.staged(record) { try materialiser.enqueue(regrouped: regroup(row)) }
+      }
+    }
     if try state("retry") != nil {
       try setState("retry", nil)
       try materialiser.enqueueAllKept()
-      try materialiser.enqueueRegrouped()
     }
+    try materialiser.enqueueRegrouped()
     materialiser.touched.formUnion(touched)
     try materialiser.run()
-    _ = try writeAliases(regrouped, areEdited: false, now: now, emit: emit)
     report.hidden = materialiser.hidden
     report.tables = materialiser.touched.compactMap { tablesByID[$0]?.name }.sorted()
   }

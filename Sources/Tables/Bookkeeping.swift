@@ -30,7 +30,8 @@ enum Bookkeeping {
       id INTEGER PRIMARY KEY, at INTEGER NOT NULL, cause INTEGER NOT NULL, tid INTEGER NOT NULL, record BLOB NOT NULL,
       name TEXT, value BLOB NOT NULL);
     CREATE TABLE lk_duplicate(
-      row INTEGER PRIMARY KEY, tid INTEGER NOT NULL, key BLOB, preferred INTEGER NOT NULL, live INTEGER NOT NULL, canonical BLOB);
+      row INTEGER PRIMARY KEY, tid INTEGER NOT NULL, key BLOB, preferred INTEGER NOT NULL, live INTEGER NOT NULL, canonical BLOB,
+      born INTEGER NOT NULL, maker BLOB);
     CREATE INDEX lk_duplicate_key ON lk_duplicate(tid, key) WHERE key IS NOT NULL;
     CREATE INDEX lk_duplicate_canonical ON lk_duplicate(tid, canonical) WHERE canonical IS NOT NULL;
     CREATE TABLE lk_outbox(

@@ -1,4 +1,4 @@
-internal import LatchkeyEncoding
+public import LatchkeyEncoding
 internal import LatchkeyRecords
 internal import LatchkeySQLite
 
@@ -20,6 +20,9 @@ struct GroupMember: Equatable {
   let isLive: Bool
   /// The record that it is an alias of, if that still holds.
   let canonical: RecordName?
+  /// When it was inserted, as an HLC's raw value, and by which device; nil for a record whose insert is not here.
+  let born: Int64
+  let maker: DeviceID?
 }
 
 extension DedupColumn.Fold {
@@ -43,10 +46,14 @@ extension Replica {
 
   /// The hash of a record's key (format §5, alias); nil if a column of it is NULL: such rows are nobody's duplicate.
   func duplicateKey(_ state: RecordState, _ table: SyncedTable) -> [UInt8]? {
+    duplicateKey(table) { state.cell(table.columns[$0].wire) }
+  }
+
+  func duplicateKey(_ table: SyncedTable, _ cell: (Int) -> Value?) -> [UInt8]? {
     guard let rule = table.duplicates else { return nil }
     var values: [Value] = []
     for part in rule.columns {
-      guard let value = state.cell(table.columns[part.at].wire), !value.isNull, !value.isMissing else { return nil }
+      guard let value = cell(part.at), !value.isNull, !value.isMissing else { return nil }
       values.append(part.fold.fold(value))
     }
     return blake2b(16, "dedup-key", parts: 2) { writer in
@@ -73,38 +80,75 @@ extension Replica {
     return rule.columns.compactMap { state[.cell(table.columns[$0.at].wire)]?.stamp }.max()
   }
 
+  /// The record that a record is a duplicate of, by an alias that holds: it is void once the duplicate was given another key.
+  func canonical(_ row: Row) -> RecordName? {
+    guard let entry = row.state[.alias], case .alias(let alias) = entry.value, alias.canonical != row.name else {
+      return nil
+    }
+    let isRekeyed =
+      duplicateKey(row.state, row.table) != RecordName(raw: alias.keyHash).bytes
+      && (keyStamp(row.state, row.table).map { $0 > entry.stamp } ?? false)
+    return isRekeyed ? nil : alias.canonical
+  }
+
   /// Notes by what a record is grouped. It must have been saved.
   func noteDuplicate(_ row: Row) throws {
     guard let id = row.id, row.table.duplicates != nil else { return }
-    let key = duplicateKey(row.state, row.table)
-    var canonical: RecordName?
-    if let entry = row.state[.alias], case .alias(let alias) = entry.value {
-      // Void once the duplicate was given another key.
-      let isRekeyed =
-        row.state.isLive && key != RecordName(raw: alias.keyHash).bytes
-        && (keyStamp(row.state, row.table).map { $0 > entry.stamp } ?? false)
-      if !isRekeyed, alias.canonical != row.name { canonical = alias.canonical }
-    }
+    let state = row.state
     try connection.run(
-      "INSERT INTO main.lk_duplicate(row, tid, key, preferred, live, canonical) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO UPDATE SET key = excluded.key, preferred = excluded.preferred, live = excluded.live, canonical = excluded.canonical",
+      "INSERT INTO main.lk_duplicate(row, tid, key, preferred, live, canonical, born, maker) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO UPDATE SET key = excluded.key, preferred = excluded.preferred, live = excluded.live, canonical = excluded.canonical, born = excluded.born, maker = excluded.maker",
       [
-        .integer(id), .integer(row.table.id), row.state.isLive ? key.map { SQLiteValue.blob($0) } ?? .null : .null,
-        .integer(isPreferred(row.state, row.table) ? 1 : 0), .integer(row.state.isLive ? 1 : 0),
-        canonical.map { .blob($0.bytes) } ?? .null,
+        .integer(id), .integer(row.table.id),
+        state.isLive ? duplicateKey(state, row.table).map { .blob($0) } ?? .null : .null,
+        .integer(isPreferred(state, row.table) ? 1 : 0), .integer(state.isLive ? 1 : 0),
+        canonical(row).map { .blob($0.bytes) } ?? .null,
+        .integer(Int64(bitPattern: state.newestBorn?.hlc.rawValue ?? 0)),
+        state.newestBorn.map { .blob($0.origin.device.bytes) } ?? .null,
       ])
+  }
+
+  /// Notes by what a saved record is grouped now.
+  ///
+  /// - Returns: all records that may be shown otherwise for it, itself included: what was one with it, what is, and what is or was one
+  ///   with any of these.
+  func regroup(_ row: Row) throws -> Set<RecordID> {
+    guard row.table.duplicates != nil else { return [] }
+    let table = row.table.id
+    var affected: Set<RecordID> = [row.record]
+    var seen: Set<RecordID> = []
+    func take(_ record: RecordID) throws {
+      if seen.contains(record) { return }
+      for member in try cluster(of: record).flatMap(\.self) {
+        seen.insert(RecordID(table: table, name: member.name))
+        affected.insert(RecordID(table: table, name: member.name))
+      }
+    }
+    try take(row.record)
+    if let entry = row.state[.alias], case .alias(let alias) = entry.value {
+      try take(RecordID(table: table, name: alias.canonical))
+    }
+    try noteDuplicate(row)
+    seen = []
+    for record in affected.sorted() { try take(record) }
+    return affected
   }
 
   // MARK: Groups
 
+  /// So many rows that one device made with one key become one with another row; what it makes after that stays by itself: an app that
+  /// makes its first rows anew at each start would go on for ever.
+  static let maximumMerges = 2
+
   private static let memberColumns =
-    "SELECT d.row, r.record, d.key, d.preferred, d.live, d.canonical FROM main.lk_duplicate d JOIN main.lk_row r ON r.id = d.row"
+    "SELECT d.row, r.record, d.key, d.preferred, d.live, d.canonical, d.born, d.maker FROM main.lk_duplicate d JOIN main.lk_row r ON r.id = d.row"
 
   private func members(_ condition: String, _ values: [SQLiteValue]) throws -> [GroupMember] {
     try connection.rows("\(Self.memberColumns) WHERE \(condition) ORDER BY r.record", values).compactMap { raw in
       guard let row = raw[0].integer, let name = raw[1].bytes.flatMap(RecordName.init) else { return nil }
       return GroupMember(
         row: row, name: name, key: raw[2].bytes, isPreferred: raw[3].integer == 1, isLive: raw[4].integer == 1,
-        canonical: raw[5].bytes.flatMap(RecordName.init))
+        canonical: raw[5].bytes.flatMap(RecordName.init), born: raw[6].integer ?? 0,
+        maker: raw[7].bytes.flatMap(DeviceID.init))
     }
   }
 
@@ -126,13 +170,15 @@ extension Replica {
   }
 
   /// The one that is shown: of the live ones a preferred one, else the one of lowest name.
-  func survivor(_ members: [GroupMember]) -> GroupMember? {
-    members.filter(\.isLive).min { ($0.isPreferred ? 0 : 1, $0.name) < ($1.isPreferred ? 0 : 1, $1.name) }
+  func survivor(_ members: [GroupMember]) -> GroupMember? { members.filter(\.isLive).min(by: isBetter) }
+
+  private func isBetter(_ a: GroupMember, _ b: GroupMember) -> Bool {
+    (a.isPreferred ? 0 : 1, a.name) < (b.isPreferred ? 0 : 1, b.name)
   }
 
-  /// All records that show as one with a record, in parts that aliases hold together; empty if the table has no such rule, or
-  /// nothing is known of the record.
-  func duplicateParts(of record: RecordID) throws -> [[GroupMember]] {
+  /// What aliases put together with a record, and, in parts of their own, what aliases put together with others whose best has the
+  /// same key as the best of these. The record's own part is the first.
+  private func cluster(of record: RecordID) throws -> [[GroupMember]] {
     guard tablesByID[record.table]?.duplicates != nil,
       let start = try members(
         "r.record = ? AND d.tid = ?", [.blob(record.name.bytes), .integer(record.table)]
@@ -148,6 +194,30 @@ extension Replica {
     return parts
   }
 
+  /// All records that show as one with a record, in parts that aliases hold together; empty if the table has no such rule, or
+  /// nothing is known of the record.
+  func duplicateParts(of record: RecordID) throws -> [[GroupMember]] {
+    let parts = try cluster(of: record)
+    guard parts.count > 1, let rule = tablesByID[record.table]?.duplicates, !rule.columns.isEmpty else { return parts }
+    let headed = parts.compactMap { part in survivor(part).map { (head: $0, part: part) } }
+    guard let best = headed.min(by: { isBetter($0.head, $1.head) }) else { return [parts[0]] }
+    var made: [DeviceID: Int] = [:]
+    func count(_ part: [GroupMember]) {
+      for member in part where member.isLive && member.row != best.head.row {
+        if let maker = member.maker { made[maker, default: 0] += 1 }
+      }
+    }
+    count(best.part)
+    var joined = [best.part]
+    for (head, part) in headed.sorted(by: { ($0.head.born, $0.head.name) < ($1.head.born, $1.head.name) })
+    where head.row != best.head.row {
+      guard head.maker.map({ made[$0, default: 0] < Self.maximumMerges }) ?? true else { continue }
+      count(part)
+      joined.append(part)
+    }
+    return joined.contains { $0.contains { $0.name == record.name } } ? joined : [parts[0]]
+  }
+
   func duplicates(of record: RecordID) throws -> [GroupMember] { try duplicateParts(of: record).flatMap(\.self) }
 
   /// The record that is shown where another is meant.
@@ -155,6 +225,29 @@ extension Replica {
     guard tablesByID[record.table]?.duplicates != nil else { return record.name }
     let group = try duplicates(of: record)
     return group.count > 1 ? survivor(group)?.name ?? record.name : record.name
+  }
+
+  /// Tables in which a device makes rows of one key again and again, so that they are shown beside each other: (table, device).
+  public func repeatedlyMade() throws -> [(table: String, maker: DeviceID)] {
+    var out: [(table: String, maker: DeviceID)] = []
+    for table in tables where table.shape != nil && table.duplicates?.columns.isEmpty == false {
+      for raw in try connection.rows(
+        "SELECT DISTINCT maker FROM main.lk_duplicate WHERE tid = ? AND live = 1 AND key IS NOT NULL AND maker IS NOT NULL GROUP BY key, maker HAVING count(*) > ? ORDER BY maker",
+        [.integer(table.id), .integer(Int64(Self.maximumMerges))])
+      {
+        guard let maker = raw[0].bytes.flatMap(DeviceID.init) else { continue }
+        for member in try members(
+          "d.tid = ? AND d.maker = ? AND d.live = 1 AND d.key IS NOT NULL", [.integer(table.id), .blob(maker.bytes)])
+        {
+          let record = RecordID(table: table.id, name: member.name)
+          if try cluster(of: record).count > duplicateParts(of: record).count {
+            out.append((table.name, maker))
+            break
+          }
+        }
+      }
+    }
+    return out
   }
 
   // MARK: Rules that change
@@ -176,64 +269,5 @@ extension Replica {
       try setState("retry", .integer(1))
       try setState("regroup", .integer(1))
     }
-  }
-
-  // MARK: Aliases
-
-  /// Writes down which records are one, so that they stay one if a key changes later: by the device that made one of two alike, or
-  /// that edits what they show as, once.
-  ///
-  /// - Returns: how many aliases were written.
-  func writeAliases(_ touched: [RecordID], areEdited: Bool, now: Int64, emit: (PendingGroup) throws -> UInt64) throws
-    -> Int
-  {
-    let device = zoneBinding.origin.device
-    var wanted: [(loser: Row, best: GroupMember)] = []
-    var isWanted: Set<RecordID> = []
-    for record in touched {
-      let parts = try duplicateParts(of: record)
-      guard parts.count > 1, let table = tablesByID[record.table], let best = survivor(parts.flatMap(\.self)),
-        let bestRow = try loadRow(id: best.row)
-      else { continue }
-      for part in parts where !part.contains(where: { $0.row == best.row }) {
-        guard let loser = survivor(part), let row = try loadRow(id: loser.row),
-          duplicateKey(row.state, table) != nil, !isWanted.contains(row.record)
-        else { continue }
-        let isMine = [row, bestRow].contains { keyStamp($0.state, table)?.origin.device == device }
-        guard isMine || areEdited && record == bestRow.record else { continue }
-        isWanted.insert(row.record)
-        wanted.append((row, best))
-      }
-    }
-    if wanted.isEmpty { return 0 }
-    let origin = zoneBinding.origin
-    let hlc = clock.tick(editedAt: now)
-    var builder = PayloadBuilder(origin: origin, hlc: hlc)
-    var values: [RegisterValue] = []
-    for (row, best) in wanted {
-      let key = duplicateKey(row.state, row.table).flatMap(RecordName.init) ?? .zero
-      let value = RegisterValue.alias(Alias(canonical: best.name, keyHash: key.raw, isPreferred: best.isPreferred))
-      values.append(value)
-      builder.add(
-        table: row.table.wire, record: row.name, [(.alias, value, .own)], compress: row.table.compress)
-    }
-    let tie = try emit(PendingGroup(hlc: hlc, parts: builder.finish()))
-    try saveClock()
-    let own = Stamp(hlc: hlc, origin: origin, tie: tie)
-    for ((row, _), value) in zip(wanted, values) {
-      row.state = row.state.merging(RecordState([RegisterEntry(.alias, own, value)]))
-      try save(row)
-      try noteDuplicate(row)
-    }
-    // From when a duplicate's later values count has changed with its alias.
-    let materialiser = try Materialiser(replica: self)
-    for (row, _) in wanted {
-      for member in try duplicates(of: row.record) {
-        materialiser.noteShown(member.name)
-        try materialiser.enqueue(RecordID(table: row.table.id, name: member.name))
-      }
-    }
-    try materialiser.run()
-    return wanted.count
   }
 }

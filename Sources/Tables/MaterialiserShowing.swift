@@ -78,7 +78,7 @@ extension Materialiser {
         // Rules that are missing here: what a key would show differs per device.
         return try park(row, .newerValue)
       case .reference(let target):
-        let meant = try reference.map { try replica.shown(RecordID(table: $0.table, name: target)) } ?? target
+        let meant = try reference.map { try self.meant(RecordID(table: $0.table, name: target)) } ?? target
         switch try resolve(meant, reference, for: row, depth: depth) {
         case .value(let value):
           // Without a rule of its own the column shows this device's number, as its app expects, and keeps the reference.

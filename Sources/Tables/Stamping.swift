@@ -34,12 +34,10 @@ extension Replica {
     try pass.retireDeleted()
     try pass.compareRows()
     try pass.emitGroups(emit)
+    try pass.writeAliases(pass.regrouped, areEdited: false, at: now, emit)
     try pass.clearLogs()
     isNaming = false
     try pass.showConsequences()
-    if !pass.report.more, !pass.regrouped.isEmpty {
-      if try writeAliases(pass.regrouped, areEdited: true, now: now, emit: emit) > 0 { pass.report.groups += 1 }
-    }
     return pass.report
   }
 }
@@ -94,8 +92,9 @@ struct StampPass {
 
   /// Log entries to write again at the end: of rows that wait whole.
   var held: [(String, [SQLiteValue])] = []
-  /// Records that may have become duplicates of others, or are shown for others.
+  /// Records of tables in which there are duplicates, and all that may be shown otherwise for them.
   var regrouped: [RecordID] = []
+  var affected: Set<RecordID> = []
   /// Whether an earlier pass left something.
   var hasDeferred = false
 
