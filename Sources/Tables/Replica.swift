@@ -95,9 +95,14 @@ public final class Replica {
   /// Whatever changed in the app's schema since the last time is seen first: vanished triggers are made again.
   public func transaction<T>(_ body: () throws -> T) throws -> T {
     if connection.isInTransaction { return try body() }
+    // Reference actions are performed here. Where app and replica share a connection, the app may have it enforce its keys.
+    var enforcesKeys = false
     do {
+      enforcesKeys = try connection.integer("PRAGMA main.foreign_keys") == 1
+      if enforcesKeys { try connection.run("PRAGMA main.foreign_keys = OFF") }
       try connection.run("BEGIN IMMEDIATE")
     } catch { throw TablesError(error, path: connection.path) }
+    defer { if enforcesKeys { try? connection.run("PRAGMA main.foreign_keys = ON") } }
     do {
       try refresh()
       try followSchema()

@@ -18,7 +18,9 @@ struct KillTests {
     latchkey --home a -q sync a.db
     """
 
-  @Test("sync loses nothing that was committed, needs no unlock, and both sides end alike")
+  @Test(
+    "case 20c: a sync that is killed at any moment loses nothing that was committed, needs no unlock, and both sides end alike"
+  )
   func sync() throws {
     let folder = try Folder()
     let made = try Program.run(Self.household, in: folder)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A file with rows comes into a zone with rows")
 struct BringingTests {
-  @Test("whoever joins with a copy of the file, edited since, doubles nothing and loses nothing")
+  @Test("trace: whoever joins with a copy of the file, edited since, doubles nothing and loses nothing")
   func join() async throws {
     let place = try Place()
     let ana = place.home("ana")

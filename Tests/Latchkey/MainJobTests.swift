@@ -192,7 +192,7 @@ struct MainJobTests {
     #expect(told.sorted { $0.count < $1.count } == [[], ["zone-twice"]])
   }
 
-  @Test("a restored backup of the file goes on under a new incarnation: nothing forks, nothing is lost")
+  @Test("case 54: a restored backup of the file goes on under a new incarnation: nothing forks, nothing is lost")
   func restoredBackup() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)
@@ -232,7 +232,7 @@ struct MainJobTests {
     }
   }
 
-  @Test("a home and file restored to before their first write do not collide with what they wrote later")
+  @Test("case 54b: a home and file restored to before their first write do not collide with what they wrote later")
   func restoredBeforeFirstWrite() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)
@@ -386,7 +386,7 @@ struct MainJobTests {
 
 @Suite("A file that was copied")
 struct CopiedFileTests {
-  @Test("to another person's device of the household goes on as that device's own, and both stay alike")
+  @Test("case 53: a file copied to another person's device goes on as that device's own, and both stay alike")
   func copiedToAnotherDevice() async throws {
     let place = try Place()
     let (ana, ben) = try await household(place)

@@ -32,7 +32,7 @@ struct AppTriggerTests {
     return (a, b)
   }
 
-  @Test("one that writes a synced table does not run again on applied rows")
+  @Test("case 26: a trigger of the app that writes a synced table does not run again on applied rows")
   func synced() throws {
     let (a, b) = try pair(Self.counting, Self.touching)
     try a.app("INSERT INTO entry(id, cents) VALUES (1, 250); UPDATE entry SET cents = 300 WHERE id = 1")
@@ -44,7 +44,7 @@ struct AppTriggerTests {
     #expect(try a.row("SELECT cents FROM total") == "300", "it still runs for the app")
   }
 
-  @Test("one that keeps local tables runs once for applied rows")
+  @Test("case 25: a trigger of the app that keeps local tables runs once for applied rows")
   func local() throws {
     let (a, b) = try pair(Self.auditing, Self.indexing)
     try a.app("INSERT INTO entry(id, cents) VALUES (1, 250)")

@@ -88,7 +88,7 @@ struct AttachTests {
     #expect(throws: TablesError.notAttached) { try Replica.detach(path: file) }
   }
 
-  @Test("attaching again changes nothing; attaching elsewhere is refused")
+  @Test("case 55: attaching again changes nothing; attaching elsewhere is refused")
   func idempotent() throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("app.db", budget)
@@ -194,7 +194,7 @@ struct AttachTests {
     #expect(throws: TablesError.newerFormat(99)) { try Replica(path: file) }
   }
 
-  @Test("writes of another process are captured")
+  @Test("case 21b: writes of another process are captured")
   func shell() throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("app.db", budget)
@@ -221,7 +221,7 @@ struct AttachTests {
     #expect(tables.sorted() == ["account 2", "entry 1"])
   }
 
-  @Test("an app that writes while rows are applied waits, and its write is captured")
+  @Test("case 21: an app that writes while rows are applied waits, and its write is captured")
   func concurrentWriter() throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("app.db", "PRAGMA journal_mode = WAL; CREATE TABLE a(id INTEGER PRIMARY KEY, x)")
@@ -240,7 +240,7 @@ struct AttachTests {
     #expect(try replica.hasUnstampedChanges())
   }
 
-  @Test("a name of ours in the app's temporary tables deceives nobody")
+  @Test("case 56: a name of ours in the app's temporary tables deceives nobody")
   func temporaryTable() throws {
     let a = try Device(1, "CREATE TABLE t(id INTEGER PRIMARY KEY, x)")
     try a.database.execute("CREATE TEMP TABLE lk_gate(one, applying); INSERT INTO temp.lk_gate VALUES (1, 1)")

@@ -10,7 +10,7 @@ struct CrashTests {
   private static let schema =
     "CREATE TABLE t(id INTEGER PRIMARY KEY, x); CREATE TABLE c(id INTEGER PRIMARY KEY, t INTEGER REFERENCES t(id), x)"
 
-  @Test("a pass that fails half-way is undone whole, and the next gives out the same")
+  @Test("case 20b: a pass that fails half-way is undone whole, and the next gives out the same")
   func failedStamp() throws {
     let a = try Device(1, Self.schema)
     let b = try Device(2, Self.schema)
@@ -62,7 +62,7 @@ struct CrashTests {
     #expect(try a.row("SELECT t.x, c.x FROM c JOIN t ON t.id = c.t") == "b|c")
   }
 
-  @Test("the same group twice, and groups of one device out of order, change nothing more")
+  @Test("case 52: the same group twice, and groups of one device out of order, change nothing more")
   func replay() throws {
     let a = try Device(1, Self.schema)
     let b = try Device(2, Self.schema)
@@ -83,7 +83,7 @@ struct CrashTests {
     #expect(b.log.isEmpty == false || b.replica.digest == a.replica.digest)
   }
 
-  @Test("a group stamped too far ahead waits for its time and does not move the clock; then it is applied")
+  @Test("case 50: a group stamped too far ahead waits for its time and does not move the clock; then it is applied")
   func ahead() throws {
     let a = try Device(1, Self.schema)
     let b = try Device(2, Self.schema)

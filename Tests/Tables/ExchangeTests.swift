@@ -8,7 +8,7 @@ private let notes = "CREATE TABLE note(id INTEGER PRIMARY KEY, title TEXT, body 
 
 @Suite("Two devices exchange push groups")
 struct ExchangeTests {
-  @Test("an inserted row appears on the other device, and nothing is pushed back")
+  @Test("case 22: an inserted row appears on the other device, and nothing is pushed back")
   func insert() throws {
     let a = try Device(1, notes)
     let b = try Device(2, notes)

@@ -31,7 +31,7 @@ struct KeyTests {
     #expect(try b.rows("SELECT * FROM t WHERE guid = 'same'") == ["same|of b"])
   }
 
-  @Test("a moved key frees its name: the old key inserted again is another row on both")
+  @Test("case 10c: a moved key frees its name: the old key inserted again is another row on both")
   func movedThenReused() throws {
     let (a, b) = try exchange(
       "CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, x)", "INSERT INTO t VALUES ('a', 1)", "UPDATE t SET k = 'b'",
@@ -40,7 +40,7 @@ struct KeyTests {
     #expect(try a.replica.counts()[0].live == 2)
   }
 
-  @Test("a deleted key inserted again comes back under its name")
+  @Test("case 9b: a deleted key inserted again comes back under its name")
   func reborn() throws {
     let (a, b) = try exchange("CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, x, y)", "INSERT INTO t VALUES ('a', 1, 1)")
     let name = try a.replica.recordName(table: "t", key: [SQLiteValue("a")])
@@ -52,7 +52,7 @@ struct KeyTests {
     #expect(try b.replica.recordName(table: "t", key: [SQLiteValue("a")]) == name)
   }
 
-  @Test("composite, WITHOUT ROWID, NOCASE and RTRIM keys")
+  @Test("case 13: composite, WITHOUT ROWID, NOCASE and RTRIM keys")
   func composite() throws {
     _ = try exchange(
       "CREATE TABLE t(year INTEGER, month TEXT COLLATE NOCASE, x, PRIMARY KEY (year, month))",
@@ -72,7 +72,7 @@ struct KeyTests {
     #expect(try a.replica.counts()[0].live == 1)
   }
 
-  @Test("1, '1' and x'31' are three keys; 1 and 1.0 are one")
+  @Test("case 14: 1, '1' and x'31' are three keys; 1 and 1.0 are one")
   func types() throws {
     let (a, b) = try exchange(
       "CREATE TABLE t(k PRIMARY KEY, x)", "INSERT INTO t VALUES (1, 'i'), ('1', 't'), (x'31', 'b')")
@@ -83,7 +83,7 @@ struct KeyTests {
     #expect(try a.replica.counts()[0].live == 3)
   }
 
-  @Test("a NULL key passes, is counted, and stays on its device")
+  @Test("case 12: a NULL key passes, is counted, and stays on its device")
   func nullKey() throws {
     let a = try Device(1, "CREATE TABLE t(k TEXT PRIMARY KEY, x)")
     let b = try Device(2, "CREATE TABLE t(k TEXT PRIMARY KEY, x)")

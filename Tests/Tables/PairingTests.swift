@@ -55,7 +55,7 @@ struct PairingTests {
     return (b, report)
   }
 
-  @Test("two copies of one file do not double: every row is paired, nothing is sent, local numbers stay")
+  @Test("trace: two copies of one emailed file do not double: every row is paired, nothing is sent, local numbers stay")
   func copies() throws {
     let a = try Device(1, schema + rows)
     let before = try a.content()

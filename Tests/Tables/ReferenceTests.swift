@@ -26,7 +26,7 @@ struct ReferenceTests {
     #expect(try b.rows(query) == ["10|a|a", "20|b|NULL"])
   }
 
-  @Test("a child whose parent has not arrived waits, shows complete later, and no null is pushed back")
+  @Test("case 36: a child whose parent has not arrived waits, shows complete later, and no null is pushed back")
   func childBeforeParent() throws {
     let a = try Device(1, schema)
     let b = try Device(2, schema)
@@ -96,7 +96,7 @@ struct ReferenceTests {
     #expect(try b.row("SELECT p.name FROM node c JOIN node p ON p.id = c.parent WHERE c.name = 'child'") == "parent")
   }
 
-  @Test("a row that is required is inserted again by the device whose rows need it, with what it needs itself")
+  @Test("case 39: a row that is required is inserted again by the device whose rows need it, with what it needs itself")
   func keptParent() throws {
     let script = """
       CREATE TABLE bank(id INTEGER PRIMARY KEY, name TEXT);
@@ -130,7 +130,8 @@ struct ReferenceTests {
   }
 
   @Test(
-    "a deleted parent hides what it cascades to and shows NULL elsewhere, the same on both sides; both return with it")
+    "case 38: a deleted parent hides what it cascades to and shows NULL elsewhere, the same on both sides; both return with it"
+  )
   func deletedParent() throws {
     let schema = """
       CREATE TABLE account(name TEXT PRIMARY KEY, note TEXT);
@@ -214,7 +215,7 @@ struct ReferenceTests {
     }
   }
 
-  @Test("circles of references and references to oneself are applied")
+  @Test("case 37: circles of references and references to oneself are applied")
   func circles() throws {
     let script = """
       CREATE TABLE a(id INTEGER PRIMARY KEY, b INTEGER NOT NULL REFERENCES b(id) DEFERRABLE INITIALLY DEFERRED, name TEXT);

@@ -16,7 +16,7 @@ struct SchemaChangeTests {
     return (a, b)
   }
 
-  @Test("a new column syncs; a device without it keeps its values and shows them once it has it")
+  @Test("case 29: a new column syncs; a device without it keeps its values and shows them once it has it")
   func addColumn() throws {
     let (a, b) = try pair()
     try a.app("ALTER TABLE t ADD COLUMN note TEXT DEFAULT 'none'")
@@ -63,7 +63,7 @@ struct SchemaChangeTests {
     #expect(try b.rows(columns) == ["1|one|10|m1", "2|two|20|m2", "3|three|30|m3"])
   }
 
-  @Test("a column can be dropped; rows and records stay whole")
+  @Test("case 30: a column can be dropped; rows and records stay whole")
   func dropColumn() throws {
     let (a, b) = try pair()
     try a.app("ALTER TABLE t DROP COLUMN name")
@@ -76,7 +76,7 @@ struct SchemaChangeTests {
     #expect(try b.rows("SELECT * FROM t ORDER BY id") == ["1|10", "2|99", "3|30"])
   }
 
-  @Test("a renamed table and a renamed key go on under their wire names")
+  @Test("case 31: a renamed table and a renamed key go on under their wire names")
   func rename() throws {
     let (a, b) = try pair()
     try a.app("ALTER TABLE t RENAME TO things; ALTER TABLE things RENAME COLUMN id TO thing_id")
@@ -93,7 +93,7 @@ struct SchemaChangeTests {
   }
 
   @Test(
-    "a rebuilt table loses its triggers: they are made again, and what changed meanwhile is found",
+    "case 32: a rebuilt table loses its triggers: they are made again, and what changed meanwhile is found",
     arguments: [false, true])
   func rebuild(oldFirst: Bool) throws {
     let (a, b) = try pair()
@@ -129,7 +129,9 @@ struct SchemaChangeTests {
     #expect(try b.row("SELECT cents FROM t WHERE id = 1") == "13")
   }
 
-  @Test("a dropped table deletes nothing elsewhere; what arrives meanwhile is kept; it is compared when it comes back")
+  @Test(
+    "case 34: a dropped table deletes nothing elsewhere; what arrives meanwhile is kept; it is compared when it comes back"
+  )
   func dropTable() throws {
     let (a, b) = try pair(base + "CREATE TABLE other(id INTEGER PRIMARY KEY);")
     let copy = try a.rows("SELECT id, name, cents FROM t ORDER BY id")
@@ -148,7 +150,7 @@ struct SchemaChangeTests {
     }
   }
 
-  @Test("a table that comes back empty deletes nothing elsewhere")
+  @Test("case 34b: a table that comes back empty deletes nothing elsewhere")
   func thrownAway() throws {
     let (a, b) = try pair()
     try a.app("DROP TABLE t; \(base)")
@@ -197,7 +199,7 @@ struct SchemaChangeTests {
     #expect(try b.rows("SELECT t.name, l.x FROM later l JOIN t ON t.id = l.t") == ["two|x"])
   }
 
-  @Test("a CHECK that this device's schema has parks a row with its reason until the schema takes it")
+  @Test("case 42: a CHECK that this device's schema has parks a row with its reason until the schema takes it")
   func check() throws {
     let a = try Device(1, base)
     let b = try Device(

@@ -37,7 +37,9 @@ struct SchemaSkewTests {
     #expect(devices.map(\.log.count) == before, "something was written again", sourceLocation: sourceLocation)
   }
 
-  @Test("a renamed column keeps its name on the wire: nothing is written, and edits go on", arguments: [false, true])
+  @Test(
+    "case 31b: a renamed column keeps its name on the wire: nothing is written, and edits go on",
+    arguments: [false, true])
   func rename(joins: Bool) throws {
     let all = try joins ? joined(2) : devices(2)
     let (a, b) = (all[0], all[1])

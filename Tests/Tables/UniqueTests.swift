@@ -50,7 +50,7 @@ struct UniqueTests {
     }
   }
 
-  @Test("the older row shows on every device, the other is kept and listed, whatever arrives first")
+  @Test("case 40b: the older row shows on every device, the other is kept and listed, whatever arrives first")
   func older() throws {
     try collide(
       "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT UNIQUE, x)", "INSERT INTO t VALUES (1, 'same', 'older')",
@@ -100,7 +100,7 @@ struct UniqueTests {
     }
   }
 
-  @Test("swapped unique values arrive")
+  @Test("case 41: swapped unique values arrive")
   func swap() throws {
     let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, place INTEGER UNIQUE NOT NULL, x)"
     let a = try Device(1, schema)
@@ -115,7 +115,7 @@ struct UniqueTests {
     #expect(try b.replica.parkedRows().isEmpty)
   }
 
-  @Test("keys of text swapped on another device arrive, and what refers to them follows")
+  @Test("case 10b: keys of text swapped on another device arrive, and what refers to them follows")
   func swapKeys() throws {
     let schema =
       "CREATE TABLE t(k TEXT PRIMARY KEY, x); CREATE TABLE c(id INTEGER PRIMARY KEY, t TEXT REFERENCES t(k), x)"

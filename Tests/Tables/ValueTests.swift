@@ -7,7 +7,7 @@ import Testing
 @Suite("Values")
 struct ValueTests {
   @Test(
-    "arrive bit for bit, whatever the column's affinity",
+    "case 44: values arrive bit for bit, whatever the column's affinity",
     arguments: [
       "9223372036854775807", "-9223372036854775808", "9007199254740993", "0.1", "-0.0", "9e999", "-9e999", "''", "x''",
       "x'00'",
@@ -41,7 +41,7 @@ struct ValueTests {
     #expect(try a.row("SELECT x FROM t") == "8")
   }
 
-  @Test("generated columns are left to each device")
+  @Test("case 43: generated columns are left to each device")
   func generated() throws {
     let schema =
       "CREATE TABLE t(id INTEGER PRIMARY KEY, cents INTEGER, euros REAL AS (cents / 100.0), twice INTEGER AS (cents * 2) STORED)"
