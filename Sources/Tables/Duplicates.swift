@@ -135,8 +135,8 @@ extension Replica {
 
   // MARK: Groups
 
-  /// So many rows that one device made with one key become one with another row; what it makes after that stays by itself: an app that
-  /// makes its first rows anew at each start would go on for ever.
+  /// So many rows that one device made with one key become one with the first row of that key; what it makes after that stays by
+  /// itself: an app that makes its first rows anew at each start would go on for ever.
   static let maximumMerges = 2
 
   private static let memberColumns =
@@ -199,20 +199,18 @@ extension Replica {
   func duplicateParts(of record: RecordID) throws -> [[GroupMember]] {
     let parts = try cluster(of: record)
     guard parts.count > 1, let rule = tablesByID[record.table]?.duplicates, !rule.columns.isEmpty else { return parts }
-    let headed = parts.compactMap { part in survivor(part).map { (head: $0, part: part) } }
-    guard let best = headed.min(by: { isBetter($0.head, $1.head) }) else { return [parts[0]] }
+    func first(_ part: [GroupMember]) -> GroupMember? {
+      part.filter(\.isLive).min { ($0.born, $0.name) < ($1.born, $1.name) }
+    }
+    let inOrder = parts.compactMap { part in first(part).map { (first: $0, part: part) } }
+      .sorted { ($0.first.born, $0.first.name) < ($1.first.born, $1.first.name) }
     var made: [DeviceID: Int] = [:]
-    func count(_ part: [GroupMember]) {
-      for member in part where member.isLive && member.row != best.head.row {
+    var joined: [[GroupMember]] = []
+    for (first, part) in inOrder {
+      if !joined.isEmpty, let maker = first.maker, made[maker, default: 0] >= Self.maximumMerges { continue }
+      for member in part where member.isLive && member.row != inOrder[0].first.row {
         if let maker = member.maker { made[maker, default: 0] += 1 }
       }
-    }
-    count(best.part)
-    var joined = [best.part]
-    for (head, part) in headed.sorted(by: { ($0.head.born, $0.head.name) < ($1.head.born, $1.head.name) })
-    where head.row != best.head.row {
-      guard head.maker.map({ made[$0, default: 0] < Self.maximumMerges }) ?? true else { continue }
-      count(part)
       joined.append(part)
     }
     return joined.contains { $0.contains { $0.name == record.name } } ? joined : [parts[0]]

@@ -74,32 +74,18 @@ struct DuplicateOracle {
       if let key = best(part)?.key { byKey[key, default: []].append(part) } else { out.append(part) }
     }
     for same in byKey.values {
-      guard let head = best(same.flatMap(\.self)) else { continue }
-      func count(_ part: Set<RecordName>, _ made: inout [DeviceID: Int]) {
-        for case let record? in part.map({ categories[$0] }) where record.state.isLive && record.name != head.name {
-          if let maker = record.state.newestBorn?.origin.device { made[maker, default: 0] += 1 }
-        }
+      func first(_ part: Set<RecordName>) -> (HLC, RecordName) {
+        part.compactMap { categories[$0] }.filter { $0.state.isLive }
+          .map { ($0.state.newestBorn?.hlc ?? .zero, $0.name) }.min { $0 < $1 } ?? (.zero, .zero)
       }
-      var made: [DeviceID: Int] = [:]
+      func maker(_ name: RecordName) -> DeviceID? { categories[name]?.state.newestBorn?.origin.device }
+      let inOrder = same.sorted { first($0) < first($1) }
       var joined: Set<RecordName> = []
-      for part in same where part.contains(head.name) {
-        joined = part
-        count(part, &made)
-      }
-      let others = same.filter { !$0.contains(head.name) }.sorted { a, b in
-        guard let x = best(a), let y = best(b), let s = x.state.newestBorn, let t = y.state.newestBorn else {
-          return false
+      for part in inOrder {
+        let made = joined.subtracting([first(inOrder[0]).1]).filter {
+          categories[$0]?.state.isLive == true && maker($0) == maker(first(part).1)
         }
-        return (s.hlc, x.name) < (t.hlc, y.name)
-      }
-      for part in others {
-        guard let maker = best(part)?.state.newestBorn?.origin.device else { continue }
-        if made[maker, default: 0] >= 2 {
-          out.append(part)
-        } else {
-          count(part, &made)
-          joined.formUnion(part)
-        }
+        if joined.isEmpty || made.count < 2 { joined.formUnion(part) } else { out.append(part) }
       }
       out.append(joined)
     }
