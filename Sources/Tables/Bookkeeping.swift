@@ -3,7 +3,7 @@ internal import LatchkeySQLite
 /// The tables and triggers that attaching adds to an app's file, all named `lk_…`.
 enum Bookkeeping {
   /// The layout's version, in `lk_state`.
-  static let version: Int64 = 2
+  static let version: Int64 = 3
 
   /// What every attached file has. No column reached by a trigger has a constraint that could fail the app.
   static let schema = """
