@@ -304,6 +304,7 @@ extension Home {
     if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
     if let pairing = try pairingWarning(replica, path) { report.warnings.append(pairing) }
     report.warnings += try clockWarnings(replica, membership).filter { !report.warnings.contains($0) }
+    report.warnings += try duplicateWarnings(replica, membership).filter { !report.warnings.contains($0) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
@@ -322,6 +323,20 @@ extension Home {
       message:
         "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one: latchkey detach this file, then latchkey attach it with --zone \(binding.zoneName); rows that are the same become one."
     )
+  }
+
+  /// Tables of which an app makes rows anew that are there already.
+  func duplicateWarnings(_ replica: Replica, _ membership: Membership) throws -> [Warning] {
+    let repeated = try replica.repeatedlyMade()
+    if repeated.isEmpty { return [] }
+    let roster = try state(of: membership.id).roster.state
+    return repeated.map { table, maker in
+      Warning(
+        code: "made-repeatedly",
+        message:
+          "On \(roster.device(maker)?.name ?? maker.short) rows of \(table) are made again and again that are there already: two became one with what was there, and what "
+          + "came after that is shown beside it. An app that makes its first rows anew at each start does this.")
+    }
   }
 
   /// Devices whose entries wait for a time that this device's clock has not reached.

@@ -138,7 +138,9 @@ extension Replica {
       try merge(incoming, from: origins, now, &report, emit)
     }
     report.authors = authors.sorted()
-    report.parked = Int(try connection.integer("SELECT count(*) FROM main.lk_park") ?? 0)
+    report.parked = Int(
+      try connection.integer(
+        "SELECT count(*) FROM main.lk_park WHERE kind <> ?", [.integer(Parking.merged(into: .zero).kind)]) ?? 0)
     return report
   }
 
@@ -171,6 +173,8 @@ extension Replica {
     let materialiser = try Materialiser(replica: self)
     var keeper = ParentKeeper(replica: self)
     var touched: Set<Int64> = []
+    var regrouped: [RecordID] = []
+    var affected: Set<RecordID> = []
     for (wire, name, incoming) in changes {
       let table = try table(wire: wire)
       let row = try loadRow(RecordID(table: table.id, name: name)) ?? Row(name: name, table: table)
@@ -185,14 +189,30 @@ extension Replica {
       report.applied += 1
       touched.insert(row.table.id)
       keeper.note(row, before: before)
+      if table.duplicates != nil {
+        if row.id == nil { try save(row) }
+        affected.formUnion(try regroup(row))
+        regrouped.append(row.record)
+      }
       materialiser.stage(row)
     }
+    if !regrouped.isEmpty {
+      let aliases = AliasWriter(replica: self, row: materialiser.row) { materialiser.stage($0) }
+      affected.formUnion(try aliases.write(regrouped, areEdited: false, at: now, emit: emit))
+    }
+    try materialiser.enqueue(regrouped: affected)
     report.conflicts += journal.count
     report.insertedAgain = try keeper.keep(now: now, state: { materialiser.staged($0)?.state }, emit: emit)
+    if !report.insertedAgain.isEmpty {
+      for record in regrouped {
+        if let row = materialiser.staged(record) { try materialiser.enqueue(regrouped: regroup(row)) }
+      }
+    }
     if try state("retry") != nil {
       try setState("retry", nil)
       try materialiser.enqueueAllKept()
     }
+    try materialiser.enqueueRegrouped()
     materialiser.touched.formUnion(touched)
     try materialiser.run()
     report.hidden = materialiser.hidden

@@ -38,6 +38,11 @@ enum Bookkeeping {
       registers BLOB NOT NULL, zone BLOB NOT NULL, device BLOB NOT NULL, incarnation BLOB NOT NULL, sequence INTEGER NOT NULL,
       UNIQUE (record, tid, author));
     CREATE TABLE lk_sent(hlc INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+    CREATE TABLE lk_duplicate(
+      row INTEGER PRIMARY KEY, tid INTEGER NOT NULL, key BLOB, preferred INTEGER NOT NULL, live INTEGER NOT NULL, canonical BLOB,
+      born INTEGER NOT NULL, maker BLOB);
+    CREATE INDEX lk_duplicate_key ON lk_duplicate(tid, key) WHERE key IS NOT NULL;
+    CREATE INDEX lk_duplicate_canonical ON lk_duplicate(tid, canonical) WHERE canonical IS NOT NULL;
     CREATE TABLE lk_outbox(
       id INTEGER PRIMARY KEY, household BLOB NOT NULL, zone BLOB NOT NULL, name TEXT NOT NULL, bytes BLOB NOT NULL,
       sequence INTEGER NOT NULL, rows BLOB NOT NULL, hlc INTEGER NOT NULL);

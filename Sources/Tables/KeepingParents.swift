@@ -7,7 +7,8 @@ internal import LatchkeySQLite
 /// its own copy, before the other device's delete would hide what refers to it.
 struct ParentKeeper {
   let replica: Replica
-  /// Rows of this batch that were live and shown and now are not live, with what they were.
+  /// Rows of this batch that were live and shown (without key and values: as another one of which they were duplicates) and now
+  /// are not live, with what they were.
   private var lost: [RecordID: (row: Row, before: RecordState, key: [SQLiteValue], values: [SQLiteValue])] = [:]
   private var order: [RecordID] = []
 
@@ -15,10 +16,16 @@ struct ParentKeeper {
 
   /// Takes note of a row whose merged state is new.
   mutating func note(_ row: Row, before: RecordState) {
-    guard before.isLive, !row.state.isLive, let key = row.key, let values = row.values,
-      row.table.referrers.contains(where: { isPromise($0, to: row.table) })
-    else { return }
-    lost[row.record] = (row, before, key, values)
+    guard before.isLive, !row.state.isLive, row.table.referrers.contains(where: { isPromise($0, to: row.table) }) else {
+      return
+    }
+    if let key = row.key, let values = row.values {
+      lost[row.record] = (row, before, key, values)
+    } else if case .merged? = row.parking {
+      lost[row.record] = (row, before, [], [])
+    } else {
+      return
+    }
     order.append(row.record)
   }
 
@@ -60,13 +67,14 @@ struct ParentKeeper {
     return zip(whole, rewritten).compactMap { name, written in
       guard let (row, _, key, _) = lost[name] else { return nil }
       row.state = row.state.merging(written.state)
-      return "\(row.table.name) \(key.map(describe).joined(separator: ", "))"
+      return "\(row.table.name) \(key.isEmpty ? row.name.short : key.map(describe).joined(separator: ", "))"
     }
   }
 
   /// Whether a row that this device pointed at it is live and shown.
   private func isReferredTo(_ record: RecordID, _ state: (RecordID) throws -> RecordState?) throws -> Bool {
     guard let (row, _, key, values) = lost[record] else { return false }
+    if key.isEmpty { return try isReferredToAsDuplicate(row, state) }
     for (table, index) in row.table.referrers where isPromise((table, index), to: row.table) {
       let column = table.columns[index]
       let target: SQLiteValue
@@ -77,15 +85,37 @@ struct ParentKeeper {
         target = key[0]
       }
       for child in try replica.connection.rows(table.selectKeys(where: index), [target]) {
-        guard let id = try replica.mapped(table, child), let loaded = try replica.loadRow(id: id) else { continue }
-        let merged = try state(loaded.record) ?? loaded.state
-        guard merged.isLive, let cell = merged[.cell(column.wire)], cell.value == .cell(.reference(row.name)),
-          cell.stamp.origin.device == replica.zoneBinding.origin.device
+        guard let id = try replica.mapped(table, child), let loaded = try replica.loadRow(id: id),
+          try isOwn(loaded, column, row.name, state)
         else { continue }
         return true
       }
     }
     return false
+  }
+
+  private func isReferredToAsDuplicate(_ row: Row, _ state: (RecordID) throws -> RecordState?) throws -> Bool {
+    for raw in try replica.connection.rows(
+      "SELECT row FROM main.lk_wait WHERE target = ? ORDER BY row", [.blob(row.name.bytes)])
+    {
+      guard let id = raw[0].integer, let child = try replica.loadRow(id: id), child.key != nil else { continue }
+      for (table, index) in row.table.referrers
+      where table === child.table && isPromise((table, index), to: row.table) {
+        if try isOwn(child, table.columns[index], row.name, state) { return true }
+      }
+    }
+    return false
+  }
+
+  /// Whether a row is live and this device made its column refer to a record.
+  private func isOwn(
+    _ child: Row, _ column: SyncedColumn, _ target: RecordName, _ state: (RecordID) throws -> RecordState?
+  ) throws -> Bool {
+    let merged = try state(child.record) ?? child.state
+    guard merged.isLive, let cell = merged[.cell(column.wire)], cell.value == .cell(.reference(target)) else {
+      return false
+    }
+    return cell.stamp.origin.device == replica.zoneBinding.origin.device
   }
 }
 

@@ -31,6 +31,8 @@ final class Materialiser {
   var touched: Set<Int64> = []
   /// Rows that were shown and are not any more: table and key, for people.
   var hidden: [String] = []
+  /// What is shown for what is meant, as far as it was asked: no record is grouped otherwise while this runs.
+  var survivors: [RecordID: RecordName] = [:]
 
   struct Orphaning {
     let name: RecordName

@@ -35,6 +35,7 @@ extension Replica {
     try pass.retireDeleted()
     try pass.compareRows()
     try pass.emitGroups(emit)
+    try pass.writeAliases(pass.regrouped, areEdited: false, at: now, emit)
     try pass.clearLogs()
     isNaming = false
     try pass.showConsequences()
@@ -92,6 +93,9 @@ struct StampPass {
 
   /// Log entries to write again at the end: of rows that wait whole.
   var held: [(String, [SQLiteValue])] = []
+  /// Records of tables in which there are duplicates, and all that may be shown otherwise for them.
+  var regrouped: [RecordID] = []
+  var affected: Set<RecordID> = []
   /// Whether an earlier pass left something.
   var hasDeferred = false
   /// Whether deletions by others wait for a person.

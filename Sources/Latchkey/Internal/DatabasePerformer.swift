@@ -42,6 +42,8 @@ package struct DatabasePerformer {
     /// What became of the file's own rows when they were compared with the zone's, until somebody has been told.
     package static let paired = "paired"
     package static func log(_ zone: ZoneID) -> String { "log/\(zone)" }
+    /// Everything that the store showed of the zone has been read to its end, once.
+    package static let imported = "imported"
     /// When the store last confirmed rows of this file.
     package static let acknowledged = "acknowledged"
 
@@ -77,6 +79,9 @@ package struct DatabasePerformer {
       return try apply(groups, origin, author)
     case .seal(let isComplete):
       return try writing { performer, log in
+        if isComplete, try performer.replica.value(Key.imported) == nil {
+          try performer.replica.setValue(Key.imported, Key.time(performer.now))
+        }
         if let since = try performer.replica.pairingSince() {
           // What is held back for good must not keep the file's rows from the household for ever.
           guard try performer.replica.knowsZone(), isComplete || performer.now - since > Belief.day else {
