@@ -12,7 +12,9 @@ extension Replica {
     for part in group.parts {
       for change in try Payload.decode(part.bytes, origin: zoneBinding.origin, hlc: group.hlc, tie: tie).changes {
         let record = RecordID(table: try table(wire: change.table).id, name: change.record)
-        for entry in change.state.registers where entry.stamp.origin == zoneBinding.origin {
+        // What is carried was written before.
+        for entry in change.state.registers
+        where entry.stamp.origin == zoneBinding.origin && entry.stamp.hlc == group.hlc {
           switch (entry.register, entry.value) {
           case (.cell(let column), .cell(let value)): try noteKeptHere(record, column, value, entry.stamp, now)
           case (.tombstone, _): try noteKeptHere(record, nil, .null, entry.stamp, now)
