@@ -137,12 +137,16 @@ package struct DatabasePerformer {
       return .superseded(
         log.superseded(now: now).map { keys.headName(zone: zone, origin: log.origin, counter: $0) })
     case .carry(let origin):
-      _ = try writing { performer, log in
-        // More than that log's cells, which changes nothing for those who have them.
-        try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
-        var belief = try performer.belief()
+      try replica.transaction {
+        // A carried cell must have the stamp of the value that it carries.
+        while try stampAll() {}
+        _ = try writing { performer, log in
+          // More than that log's cells, which changes nothing for those who have them.
+          try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+        }
+        var belief = try belief()
         belief.authors[origin]?.isCarried = true
-        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
+        try replica.setValue(Key.belief(zone), belief.encoded())
       }
       return .done
     case .probed(let epochs):

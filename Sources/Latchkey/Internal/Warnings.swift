@@ -196,6 +196,14 @@ extension SyncReport {
           ))
       }
     }
+    if round.isLeftBehind {
+      warn(
+        Warning(
+          code: "left-behind",
+          message:
+            "The household has gone on in an epoch that this device was not given the key of, and no other device was heard since: what is written here may reach nobody. Ask an owner whether this device is in it (latchkey members list, there), or for a new invite."
+        ))
+    }
     for alarm in round.alarms { warn(Warning(alarm)) }
     for flawed in round.flawed { warn(Warning(flawed)) }
     for claim in round.refusedClaims { warn(Warning(code: "claim-refused", message: "\(claim).")) }
