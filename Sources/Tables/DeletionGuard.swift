@@ -94,7 +94,7 @@ extension Replica {
       for index in try tooMany(deletions, key, changes, isWaiting: waiting.contains(key)) { held[index] = key }
     }
     if held.isEmpty { return changes }
-    try holdChildren(&held, byAuthor, changes)
+    try holdFamilies(&held, byAuthor, changes)
     var changes = changes
     for index in held.keys.sorted() {
       guard let key = held[index], let position = positions[index] else { continue }
@@ -148,13 +148,19 @@ extension Replica {
     return zip(all, MassDeletion.marks(all.map(\.0), of: live)).compactMap { one, isMarked in isMarked ? one.1 : nil }
   }
 
-  /// Rows that refer to a row whose deletion waits, and were deleted by the same author in the same batch, wait with it: else the row
-  /// would come back without them.
-  private func holdChildren(
+  /// Rows that refer to a row whose deletion waits, and rows that it refers to, wait with it if the same author deleted them in the same
+  /// batch: else the row would come back without them, or be hidden with its parent.
+  private func holdFamilies(
     _ held: inout [Int: DeletionKey], _ byAuthor: [DeletionKey: [Deletion]], _ changes: [Incoming]
   ) throws {
     for author in Set(held.values.map(\.author)).sorted() {
-      var names = Set(held.filter { $0.value.author == author }.keys.map { changes[$0].record })
+      let first = held.filter { $0.value.author == author }
+      var names = Set(first.keys.map { changes[$0].record })
+      var parents: Set<RecordName> = []
+      for (index, key) in first {
+        parents.formUnion(
+          try loadRow(RecordID(table: key.table, name: changes[index].record))?.state.targets ?? [])
+      }
       var candidates: [(index: Int, key: DeletionKey, targets: Set<RecordName>)] = []
       for (key, deletions) in byAuthor where key.author == author {
         for deletion in deletions where held[deletion.index] == nil {
@@ -168,9 +174,11 @@ extension Replica {
       while isGrowing {
         isGrowing = false
         candidates.removeAll { candidate in
-          guard !candidate.targets.isDisjoint(with: names) else { return false }
+          let name = changes[candidate.index].record
+          guard parents.contains(name) || !candidate.targets.isDisjoint(with: names) else { return false }
           held[candidate.index] = candidate.key
-          names.insert(changes[candidate.index].record)
+          names.insert(name)
+          parents.formUnion(candidate.targets)
           isGrowing = true
           return true
         }
