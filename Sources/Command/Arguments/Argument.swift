@@ -6,6 +6,8 @@ struct Argument: Sendable, Equatable {
   /// What it is, in one line without a full stop.
   let summary: String
   var isOptional = false
+  /// May be given more than once; only the last of a verb's arguments.
+  var isRepeatable = false
 
   init(_ name: String, _ kind: ValueKind, _ summary: String) {
     self.name = name
@@ -20,8 +22,16 @@ struct Argument: Sendable, Equatable {
     return argument
   }
 
-  /// `DB`, or `[DB]`.
+  /// The same argument, which may be given more than once.
+  var repeated: Argument {
+    var argument = self
+    argument.isRepeatable = true
+    return argument
+  }
+
+  /// `DB`, `[DB]`, or `ID...`.
   var spelling: String {
-    isOptional ? "[\(name)]" : name
+    let name = isRepeatable ? "\(name)..." : name
+    return isOptional ? "[\(name)]" : name
   }
 }

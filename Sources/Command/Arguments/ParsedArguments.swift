@@ -1,12 +1,12 @@
 /// What was given to a verb, checked against the table.
 struct ParsedArguments: Sendable {
   private let options: [String: [String]]
-  private let arguments: [String: String]
+  private let arguments: [String: [String]]
 
   /// - Parameters:
   ///   - options: values by option name; a flag that was given has no values.
   ///   - arguments: values by argument name.
-  init(options: [String: [String]], arguments: [String: String]) {
+  init(options: [String: [String]], arguments: [String: [String]]) {
     self.options = options
     self.arguments = arguments
   }
@@ -23,7 +23,10 @@ struct ParsedArguments: Sendable {
   }
 
   /// The argument's value, if it was given.
-  subscript(argument: Argument) -> String? { arguments[argument.name] }
+  subscript(argument: Argument) -> String? { arguments[argument.name]?.first }
+
+  /// Every value of an argument that may be given more than once.
+  func all(_ argument: Argument) -> [String] { arguments[argument.name] ?? [] }
 
   /// The value of an option without which the verb cannot run.
   func required(_ option: Option) throws(CommandError) -> String {

@@ -203,19 +203,26 @@ struct Parser: Sendable {
     options[option.name, default: []].append(value)
   }
 
-  private func assign(_ plain: ArraySlice<String>, at place: Place) throws(CommandError) -> [String: String] {
-    var arguments: [String: String] = [:]
+  private func assign(_ plain: ArraySlice<String>, at place: Place) throws(CommandError) -> [String: [String]] {
+    var arguments: [String: [String]] = [:]
     var rest = plain
     for argument in place.arguments {
-      guard let word = rest.popFirst() else {
+      guard let first = rest.popFirst() else {
         if argument.isOptional { break }
         throw .missing(argument, next: place.help)
       }
-      if let objection = argument.kind.objection(to: word) {
-        throw .usage(
-          "bad-value", "\(argument.name) cannot be \(word.quotedUnlessSecret): \(objection)", next: place.help)
+      var words = [first]
+      if argument.isRepeatable {
+        words += rest
+        rest = []
       }
-      arguments[argument.name] = word
+      for word in words {
+        if let objection = argument.kind.objection(to: word) {
+          throw .usage(
+            "bad-value", "\(argument.name) cannot be \(word.quotedUnlessSecret): \(objection)", next: place.help)
+        }
+      }
+      arguments[argument.name] = words
     }
     guard let extra = rest.first else { return arguments }
     if extra.looksSecret {

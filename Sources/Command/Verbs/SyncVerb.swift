@@ -63,7 +63,7 @@ extension Verbs {
     return outcome
   }
 
-  private static func json(_ report: SyncReport) -> JSON {
+  static func json(_ report: SyncReport) -> JSON {
     [
       "sent": .count(report.sent), "received": .count(report.received), "waiting": .count(report.waiting),
       "parked": .count(report.parked),
