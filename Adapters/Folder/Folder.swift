@@ -73,7 +73,10 @@ final class Folder: Sendable {
   func get(_ name: ObjectName, range: Range<Int>?) throws(StorageError) -> [UInt8] {
     let failure = FolderFailure(operation: .get, name: name)
     try checkRoot(failure)
-    guard let (file, status) = try openObject(name, failure) else { throw try absence(name, failure) }
+    // Looked for twice: on NFS a name is away for a moment while another device moves it there.
+    var found = try openObject(name, failure)
+    if found == nil { found = try openObject(name, failure) }
+    guard let (file, status) = found else { throw try absence(name, failure) }
     defer { closeQuietly(file) }
     let wanted = range ?? 0..<status.size
     if let range {
@@ -91,14 +94,20 @@ final class Folder: Sendable {
   func head(_ name: ObjectName) throws(StorageError) -> Int {
     let failure = FolderFailure(operation: .head, name: name)
     try checkRoot(failure)
-    guard try hasRealParents(name, failure) else { throw try absence(name, failure) }
-    let status: FileStatus
-    do { status = try files.status(path(name), following: false) } catch {
-      if error.saysAbsent { throw try absence(name, failure) }
-      throw failure.translate(error, "lstat")
-    }
+    var found = try status(name, failure)
+    if found == nil { found = try status(name, failure) }
+    guard let status = found else { throw try absence(name, failure) }
     guard status.kind == .regular else { throw failure.make(.notFound) }
     return status.size
+  }
+
+  /// Nil if nothing of that name is there.
+  private func status(_ name: ObjectName, _ failure: FolderFailure) throws(StorageError) -> FileStatus? {
+    guard try hasRealParents(name, failure) else { return nil }
+    do { return try files.status(path(name), following: false) } catch {
+      if error.saysAbsent { return nil }
+      throw failure.translate(error, "lstat")
+    }
   }
 
   /// Opens a regular file; nil if there is none of that name.

@@ -92,8 +92,12 @@ public struct PosixFiles: FileOperations {
     let directory = try Self.call { openFile(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) }
     let code = forceOntoMedium(directory) == 0 ? 0 : errno
     _ = closeFile(directory)
-    if code != 0 { throw SystemCallError(code) }
+    if code != 0 { throw SystemCallError(Self.syncFailure(code)) }
   }
+
+  /// SMB says of a directory that was just opened that it is not there (restic #3720), and means that it cannot be forced onto
+  /// the medium; one that is really gone cannot be opened.
+  static func syncFailure(_ code: Int32) -> Int32 { code == ENOENT ? EINVAL : code }
 
   public func link(_ path: String, _ new: String) throws(SystemCallError) {
     // linkat without AT_SYMLINK_FOLLOW: what is linked is what was staged.

@@ -11,18 +11,33 @@ public struct HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
     case stalled
     /// The body is shorter than the answer says.
     case truncated
-    /// The server's certificate is not from an authority that is trusted, has expired, or is for another host.
-    case untrustedCertificate
+    case untrustedCertificate(Distrust)
     /// TLS failed for another reason.
     case tls
     case bodyTooLarge(limit: Int)
     case headersTooLarge
     /// The answer is not HTTP/1.1.
     case malformedReply
-    /// The request or the client cannot be: a file of certificates that cannot be read, a header with a line break.
+    /// The request or the client cannot be: a header with a line break.
     case configuration
+    /// A file of certificates that cannot be read, or is none.
+    case unusableFile
     /// The task was cancelled.
     case cancelled
+  }
+
+  /// What is wrong with a server's certificate.
+  public enum Distrust: Equatable, Sendable {
+    /// No authority that the system trusts has signed it.
+    case unknownAuthority
+    /// No authority in ``HTTPConfiguration/caFile`` has signed it: that path.
+    case otherAuthority(file: String)
+    /// It has expired, or is not valid yet.
+    case outOfDate
+    /// It is for another host.
+    case otherHost
+    /// Whatever else libcurl finds wrong.
+    case other
   }
 
   public let cause: Cause
@@ -45,12 +60,19 @@ public struct HTTPError: Error, Equatable, Sendable, CustomStringConvertible {
       case .connectionLost: "the connection broke"
       case .stalled: "the server does not go on"
       case .truncated: "the answer is incomplete"
-      case .untrustedCertificate: "the server's certificate is not trusted"
+      case .untrustedCertificate(.unknownAuthority):
+        "nobody whom this system trusts has signed the server's certificate"
+      case .untrustedCertificate(.otherAuthority(let file)):
+        "no authority in \(file) has signed the server's certificate"
+      case .untrustedCertificate(.outOfDate): "the server's certificate is not valid at this time"
+      case .untrustedCertificate(.otherHost): "the server's certificate is for another host"
+      case .untrustedCertificate(.other): "the server's certificate is not trusted"
       case .tls: "no secure connection"
       case .bodyTooLarge(let limit): "the answer has more than \(limit) bytes"
       case .headersTooLarge: "the answer's header is too long"
       case .malformedReply: "the answer is not HTTP"
       case .configuration: "the request cannot be made"
+      case .unusableFile: "a file of certificates cannot be used"
       case .cancelled: "cancelled"
       }
     return detail.isEmpty ? why : "\(why) (\(detail))"

@@ -31,6 +31,13 @@ public struct HTTPResponse: Sendable {
     headers["Content-Length"] != nil || headers["Transfer-Encoding"]?.lowercased().contains("chunked") == true
   }
 
+  /// Whether these are a server's words for a request that should have been encrypted (Apache's, nginx's; Go's).
+  public var asksForEncryption: Bool {
+    guard status == 400 || status == 497 else { return false }
+    let text = String(decoding: body.prefix(4096), as: UTF8.self)
+    return text.contains("plain HTTP") || text.contains("HTTP request to an HTTPS server")
+  }
+
   /// How long the server asks to be left alone: `Retry-After` as seconds or as a date.
   ///
   /// - Parameter now: seconds since 1970 by the server's clock, if ``date`` tells it, else by ours.

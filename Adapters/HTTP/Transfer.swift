@@ -16,6 +16,7 @@ final class Transfer {
 
   let request: HTTPRequest
   private let maximumHeaderBytes: Int
+  private let caFile: String?
   /// Bytes of the request's body that libcurl has taken.
   private var sent = 0
   private var headers = HTTPHeaders()
@@ -35,6 +36,7 @@ final class Transfer {
     request = start.request
     reply = start.reply
     maximumHeaderBytes = configuration.maximumHeaderBytes
+    caFile = configuration.caFile
     self.handle = handle
     message = .allocate(capacity: Int(CURL_ERROR_SIZE))
     message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -48,71 +50,71 @@ final class Transfer {
   /// Whether any byte of the request has left.
   var hasSent: Bool { wasRestarted || lk_curl_get_long(handle, CURLINFO_REQUEST_SIZE) > 0 }
 
-  /// Sets every option that any request sets, since the handle may have served another.
+  /// Makes a handle ready for the requests of a client.
+  static func setUp(_ handle: UnsafeMutableRawPointer, _ configuration: HTTPConfiguration) -> HTTPError? {
+    var options = EasyOptions(handle)
+    options.set(configuration)
+    options.note(
+      lk_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION) { data, size, count, context in
+        Transfer.from(context)?.takeBody(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
+      })
+    options.note(
+      lk_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION) { data, size, count, context in
+        Transfer.from(context)?.takeHeader(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
+      })
+    options.note(
+      lk_curl_set_data_callback(handle, CURLOPT_READFUNCTION) { data, size, count, context in
+        Transfer.from(context)?.give(to: UnsafeMutableRawBufferPointer(start: data, count: size * count))
+          ?? Int(CURL_READFUNC_ABORT)
+      })
+    options.note(
+      lk_curl_set_seek_callback(handle) { context, offset, origin in
+        let isDone = origin == SEEK_SET && Transfer.from(context)?.rewind(to: Int(offset)) == true
+        return isDone ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK
+      })
+    return options.failure
+  }
+
+  /// Sets every option in which requests differ, since the handle may have served another.
   func prepare(_ configuration: HTTPConfiguration) -> HTTPError? {
-    var codes: [CURLcode] = []
-    func set(_ option: CURLoption, _ value: Int) { codes.append(lk_curl_set_long(handle, option, value)) }
-    func set(_ option: CURLoption, _ value: String?) { codes.append(lk_curl_set_text(handle, option, value)) }
-
-    set(CURLOPT_URL, request.url.text)
-    // Sent and signed are the same bytes: libcurl resolves no dots.
-    set(CURLOPT_PATH_AS_IS, 1)
-    set(CURLOPT_PROTOCOLS_STR, "http,https")
-    set(CURLOPT_HTTP_VERSION, lk_curl_http_1_1)
-    set(CURLOPT_FOLLOWLOCATION, 0)
-    set(CURLOPT_NETRC, 0)
-    set(CURLOPT_NOSIGNAL, 1)
-    set(CURLOPT_TCP_KEEPALIVE, 1)
-    // A cancelled request does not wait for its host's name to be resolved.
-    set(CURLOPT_QUICK_EXIT, 1)
-    set(CURLOPT_BUFFERSIZE, 128 << 10)
-    set(CURLOPT_FORBID_REUSE, 0)
-    set(CURLOPT_FRESH_CONNECT, 0)
-    set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-    // Empty, not NULL: NULL would look at the environment.
-    set(CURLOPT_PROXY, configuration.proxy.map { String($0.origin.text.dropLast()) } ?? "")
-    set(CURLOPT_NOPROXY, "")
-
-    set(CURLOPT_SSL_VERIFYPEER, 1)
-    set(CURLOPT_SSL_VERIFYHOST, 2)
-    set(CURLOPT_SSLVERSION, lk_curl_tls_1_2)
-    if let file = configuration.caFile {
-      set(CURLOPT_CAINFO, file)
-      set(CURLOPT_CAPATH, nil)
+    var options = EasyOptions(handle)
+    options.set(CURLOPT_URL, request.url.text)
+    options.set(CURLOPT_FORBID_REUSE, 0)
+    options.set(CURLOPT_FRESH_CONNECT, 0)
+    setMethod(&options)
+    setAuthentication(&options)
+    setHeaders(&options, configuration)
+    // Unretained: `Transfers` keeps the transfer for as long as libcurl works on the handle.
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    for option in [CURLOPT_PRIVATE, CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA] {
+      options.set(option, pointer: context)
     }
-    if let file = configuration.clientCertificateFile {
-      set(CURLOPT_SSLCERT, file)
-      set(CURLOPT_SSLKEY, configuration.clientKeyFile ?? file)
-    }
-    set(CURLOPT_CONNECTTIMEOUT_MS, max(1, configuration.connectTimeout.milliseconds))
-    set(CURLOPT_LOW_SPEED_LIMIT, 1)
-    set(CURLOPT_LOW_SPEED_TIME, max(1, (configuration.stallTimeout.milliseconds + 999) / 1000))
-
-    setMethod(set, set)
-    setAuthentication(set, set)
-    codes.append(setHeaders(configuration))
-    codes += setCallbacks()
-    if codes.allSatisfy({ $0 == CURLE_OK }) { return nil }
-    let failure = codes.first { $0 != CURLE_OK }.map { String(cString: curl_easy_strerror($0)) } ?? ""
-    return HTTPError(.configuration, detail: failure)
+    options.set(CURLOPT_ERRORBUFFER, pointer: message)
+    return options.failure
   }
 
-  private func setMethod(_ long: (CURLoption, Int) -> Void, _ text: (CURLoption, String?) -> Void) {
+  private func setMethod(_ options: inout EasyOptions) {
+    // libcurl takes its buffers for each request anew: large ones are worth it only where much may come or go.
+    options.set(CURLOPT_BUFFERSIZE, request.maximumBody > 1 << 20 ? Self.longBuffer : Self.shortBuffer)
     // Sets back a HEAD, or a request with a body.
-    long(CURLOPT_HTTPGET, 1)
-    text(CURLOPT_CUSTOMREQUEST, request.method == "GET" ? nil : request.method)
+    options.set(CURLOPT_HTTPGET, 1)
+    options.set(CURLOPT_CUSTOMREQUEST, request.method == "GET" ? nil : request.method)
     if request.method == "HEAD" {
-      long(CURLOPT_NOBODY, 1)
-      text(CURLOPT_CUSTOMREQUEST, nil)
+      options.set(CURLOPT_NOBODY, 1)
+      options.set(CURLOPT_CUSTOMREQUEST, nil)
     } else if let body = request.body {
-      long(CURLOPT_UPLOAD, 1)
-      text(CURLOPT_CUSTOMREQUEST, request.method)
-      _ = lk_curl_set_size(handle, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.count))
-      long(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000)
+      options.set(CURLOPT_UPLOAD, 1)
+      options.set(CURLOPT_CUSTOMREQUEST, request.method)
+      options.note(lk_curl_set_size(handle, CURLOPT_INFILESIZE_LARGE, curl_off_t(body.count)))
+      options.set(CURLOPT_UPLOAD_BUFFERSIZE, body.count > Self.shortBuffer ? Self.longBuffer : Self.shortBuffer)
     }
   }
 
-  private func setAuthentication(_ long: (CURLoption, Int) -> Void, _ text: (CURLoption, String?) -> Void) {
+  /// Bytes that libcurl moves at a time, at most.
+  private static let longBuffer = 256 << 10
+  private static let shortBuffer = 16 << 10
+
+  private func setAuthentication(_ options: inout EasyOptions) {
     let (credential, methods): (HTTPCredential?, UInt) =
       switch request.authentication {
       case .none: (nil, lk_curl_auth_basic)
@@ -120,53 +122,23 @@ final class Transfer {
       case .digest(let credential): (credential, lk_curl_auth_digest)
       case .challenged(let credential): (credential, lk_curl_auth_digest | lk_curl_auth_basic)
       }
-    long(CURLOPT_HTTPAUTH, Int(bitPattern: methods))
-    text(CURLOPT_USERNAME, credential?.user)
-    text(CURLOPT_PASSWORD, credential?.password)
+    options.set(CURLOPT_HTTPAUTH, Int(bitPattern: methods))
+    options.set(CURLOPT_USERNAME, credential?.user)
+    options.set(CURLOPT_PASSWORD, credential?.password)
   }
 
-  private func setHeaders(_ configuration: HTTPConfiguration) -> CURLcode {
-    var fields = request.headers.fields
-    func addUnlessGiven(_ name: String, _ value: String) {
-      if request.headers[name] == nil { fields.append((name, value)) }
-    }
-    addUnlessGiven("Host", request.url.hostHeader)
-    addUnlessGiven("User-Agent", configuration.userAgent)
+  private func setHeaders(_ options: inout EasyOptions, _ configuration: HTTPConfiguration) {
+    func add(_ line: String) { headerList = curl_slist_append(headerList, line) ?? headerList }
+    func add(_ name: String, _ value: String) { add(value.isEmpty ? "\(name);" : "\(name): \(value)") }
+    for (name, value) in request.headers.fields { add(name, value) }
+    if request.headers["Host"] == nil { add("Host", request.url.hostHeader) }
+    if request.headers["User-Agent"] == nil { add("User-Agent", configuration.userAgent) }
     // A proxy that compresses would change what was written (Google's does unless told not to).
-    addUnlessGiven("Accept-Encoding", "identity")
-    var lines = fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
+    if request.headers["Accept-Encoding"] == nil { add("Accept-Encoding", "identity") }
     // libcurl asks for leave before every PUT, and a server that does not answer that costs a second. For large bodies
     // it is worth it: a refusal then costs no transfer.
-    if (request.body?.count ?? 0) <= 1 << 20 { lines.append("Expect:") }
-    for line in lines { headerList = curl_slist_append(headerList, line) ?? headerList }
-    return lk_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headerList)
-  }
-
-  private func setCallbacks() -> [CURLcode] {
-    // Unretained: `Transfers` keeps the transfer for as long as libcurl works on the handle.
-    let context = Unmanaged.passUnretained(self).toOpaque()
-    return [
-      lk_curl_set_pointer(handle, CURLOPT_PRIVATE, context),
-      lk_curl_set_pointer(handle, CURLOPT_WRITEDATA, context),
-      lk_curl_set_pointer(handle, CURLOPT_HEADERDATA, context),
-      lk_curl_set_pointer(handle, CURLOPT_READDATA, context),
-      lk_curl_set_pointer(handle, CURLOPT_SEEKDATA, context),
-      lk_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, message),
-      lk_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION) { data, size, count, context in
-        Transfer.from(context)?.takeBody(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
-      },
-      lk_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION) { data, size, count, context in
-        Transfer.from(context)?.takeHeader(UnsafeRawBufferPointer(start: data, count: size * count)) ?? 0
-      },
-      lk_curl_set_data_callback(handle, CURLOPT_READFUNCTION) { data, size, count, context in
-        Transfer.from(context)?.give(to: UnsafeMutableRawBufferPointer(start: data, count: size * count))
-          ?? Int(CURL_READFUNC_ABORT)
-      },
-      lk_curl_set_seek_callback(handle) { context, offset, origin in
-        let isDone = origin == SEEK_SET && Transfer.from(context)?.rewind(to: Int(offset)) == true
-        return isDone ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK
-      },
-    ]
+    if (request.body?.count ?? 0) <= 1 << 20 { add("Expect:") }
+    options.set(CURLOPT_HTTPHEADER, pointer: headerList)
   }
 
   private static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
@@ -186,18 +158,20 @@ final class Transfer {
   private func takeHeader(_ line: UnsafeRawBufferPointer) -> Int {
     headerBytes += line.count
     guard headerBytes <= maximumHeaderBytes else { return refuse(.headersTooLarge) }
-    let text = String(decoding: line, as: UTF8.self)
-    if text.hasPrefix("HTTP/") {
+    if line.starts(with: "HTTP/".utf8) {
       // The next answer: the one before was interim, or asked for the user.
       (headers, isInBody) = (HTTPHeaders(), false)
       // Whoever spreads the load ties a connection to one machine, and that one has just had enough: the next try goes
       // elsewhere on a connection of its own (Backblaze B2 asks for this).
-      if text.split(separator: " ").dropFirst().first == "503" { _ = lk_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1) }
-    } else if text == "\r\n" || text == "\n" {
+      if line.drop(while: { $0 != 32 }).drop(while: { $0 == 32 }).prefix(while: { $0 > 32 }).elementsEqual("503".utf8) {
+        _ = lk_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1)
+      }
+    } else if line.elementsEqual("\r\n".utf8) || line.elementsEqual("\n".utf8) {
       isInBody = true
-    } else if !isInBody, let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) {
-      let value = text.utf8[text.utf8.index(after: colon)...]
-      headers.add(String(text[..<colon]), Self.trimmed(value))
+    } else if !isInBody, let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+      headers.add(
+        String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self),
+        Self.trimmed(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...])))
     }
     return line.count
   }
@@ -236,11 +210,11 @@ final class Transfer {
     return 0
   }
 
-  private static func trimmed(_ bytes: Substring.UTF8View) -> String {
+  private static func trimmed(_ bytes: UnsafeRawBufferPointer) -> String {
     let isSpace: (UInt8) -> Bool = { $0 == 32 || $0 == 9 || $0 == 13 || $0 == 10 }
-    var rest = bytes.drop(while: isSpace)
-    while let last = rest.last, isSpace(last) { rest.removeLast() }
-    return String(Substring(rest))
+    guard let first = bytes.firstIndex(where: { !isSpace($0) }), let last = bytes.lastIndex(where: { !isSpace($0) })
+    else { return "" }
+    return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[first...last]), as: UTF8.self)
   }
 
   // MARK: The end
@@ -281,20 +255,30 @@ final class Transfer {
     return ["SSL routines", "alert", "version", "cipher", "certificate", "protocol"].contains { said.contains($0) }
   }
 
+  /// What is wrong with a certificate: libcurl has one code for all of it, and OpenSSL's words.
+  static func distrust(_ said: String, _ caFile: String?) -> HTTPError.Distrust {
+    if said.contains("does not match") || said.contains("no alternative certificate subject name") { return .otherHost }
+    if said.contains("has expired") || said.contains("not yet valid") { return .outOfDate }
+    if ["issuer", "self-signed", "self signed", "unable to verify"].contains(where: said.contains) {
+      return caFile.map { .otherAuthority(file: $0) } ?? .unknownAuthority
+    }
+    return .other
+  }
+
   private func cause(_ code: CURLcode, _ said: String) -> HTTPError.Cause {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: .unresolvedHost
     case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED: .unreachable
     case CURLE_OPERATION_TIMEDOUT: .stalled
     case CURLE_PARTIAL_FILE: .truncated
-    case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS: .untrustedCertificate
+    case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS:
+      .untrustedCertificate(Self.distrust(said, caFile))
     // TLS 1.3: a server that wants a certificate says so after the handshake.
     case CURLE_RECV_ERROR, CURLE_SEND_ERROR:
       said.contains("alert") && (said.contains("certificate") || said.contains("unknown ca")) ? .tls : .connectionLost
     case CURLE_SSL_CONNECT_ERROR: Self.isRefusal(said) ? .tls : .connectionLost
-    case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_URL_MALFORMAT,
-      CURLE_BAD_FUNCTION_ARGUMENT, CURLE_NOT_BUILT_IN, CURLE_FAILED_INIT:
-      .configuration
+    case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE: .unusableFile
+    case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT, CURLE_NOT_BUILT_IN, CURLE_FAILED_INIT: .configuration
     case CURLE_SSL_CIPHER, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_USE_SSL_FAILED,
       CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_SHUTDOWN_FAILED:
       .tls
@@ -305,14 +289,5 @@ final class Transfer {
     case CURLE_OUT_OF_MEMORY: hasSent ? .headersTooLarge : .unreachable
     default: .connectionLost
     }
-  }
-}
-
-extension Duration {
-  /// Whole milliseconds, at most what libcurl takes.
-  var milliseconds: Int {
-    let (seconds, attoseconds) = components
-    guard seconds < 2_000_000 else { return 2_000_000_000 }
-    return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
   }
 }

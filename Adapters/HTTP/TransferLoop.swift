@@ -31,6 +31,8 @@ final class TransferLoop: Sendable {
     /// Cancelled before they were handed in.
     var cancelledEarly: Set<UInt64> = []
     var isClosed = false
+    /// The thread waits, or is about to: only then somebody has to wake it up, and only once.
+    var isWaiting = false
     /// Nil once the thread has freed it.
     var multi: UnsafeMutableRawPointer?
   }
@@ -48,7 +50,7 @@ final class TransferLoop: Sendable {
     for file in [configuration.caFile, configuration.clientCertificateFile, configuration.clientKeyFile] {
       guard let file, access(file, R_OK) != 0 else { continue }
       curl_multi_cleanup(multi)
-      throw HTTPError(.configuration, detail: "\(file) cannot be read: \(String(cString: strerror(errno)))")
+      throw HTTPError(.unusableFile, detail: "\(file) cannot be read: \(String(cString: strerror(errno)))")
     }
     let connections = max(1, configuration.maximumConnections)
     _ = lk_curl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections)
@@ -78,7 +80,7 @@ final class TransferLoop: Sendable {
   func close() {
     inbox.withLock { inbox in
       inbox.isClosed = true
-      Self.wake(inbox)
+      Self.wake(&inbox)
     }
   }
 
@@ -87,7 +89,7 @@ final class TransferLoop: Sendable {
       if inbox.cancelledEarly.contains(start.id) || inbox.isClosed { return false }
       inbox.live.insert(start.id)
       inbox.starts.append(start)
-      Self.wake(inbox)
+      Self.wake(&inbox)
       return true
     }
     if !isAccepted { start.reply.resume(returning: .failure(HTTPError(.cancelled))) }
@@ -97,7 +99,7 @@ final class TransferLoop: Sendable {
     inbox.withLock { inbox in
       if inbox.live.contains(id) {
         inbox.cancels.append(id)
-        Self.wake(inbox)
+        Self.wake(&inbox)
       } else {
         inbox.cancelledEarly.insert(id)
       }
@@ -105,8 +107,10 @@ final class TransferLoop: Sendable {
   }
 
   /// Called with the inbox locked, so that the handle cannot be freed meanwhile.
-  private static func wake(_ inbox: Inbox) {
-    if let multi = inbox.multi { curl_multi_wakeup(multi) }
+  private static func wake(_ inbox: inout Inbox) {
+    guard inbox.isWaiting, let multi = inbox.multi else { return }
+    inbox.isWaiting = false
+    curl_multi_wakeup(multi)
   }
 
   private func startThread() throws(HTTPError) {
@@ -148,7 +152,7 @@ final class TransferLoop: Sendable {
     var transfers = Transfers(multi: multi, configuration: configuration)
     while true {
       let (starts, cancels, isClosed) = inbox.withLock { inbox in
-        defer { (inbox.starts, inbox.cancels) = ([], []) }
+        defer { (inbox.starts, inbox.cancels, inbox.isWaiting) = ([], [], false) }
         return (inbox.starts, inbox.cancels, inbox.isClosed)
       }
       var done: [(id: UInt64, reply: Reply, to: CheckedContinuation<Reply, Never>)] = []
@@ -162,7 +166,11 @@ final class TransferLoop: Sendable {
         for ended in done { ended.to.resume(returning: ended.reply) }
       }
       if isClosed { break }
-      transfers.wait()
+      let mayWait = inbox.withLock { inbox in
+        inbox.isWaiting = inbox.starts.isEmpty && inbox.cancels.isEmpty && !inbox.isClosed
+        return inbox.isWaiting
+      }
+      if mayWait { transfers.wait() }
     }
     // Nobody may wake a handle that is gone.
     inbox.withLock { $0.multi = nil }

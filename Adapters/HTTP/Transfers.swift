@@ -25,11 +25,13 @@ struct Transfers {
 
   /// - Returns: why it could not begin.
   mutating func begin(_ start: TransferLoop.Start) -> HTTPError? {
-    guard let handle = takeIdle(User(start.request)) ?? curl_easy_init() else {
+    let used = takeIdle(User(start.request))
+    guard let handle = used ?? curl_easy_init() else {
       return HTTPError(.configuration, detail: "libcurl gave no handle")
     }
     let transfer = Transfer(start, handle, configuration)
-    if let failure = transfer.prepare(configuration) {
+    let isUnfit = used == nil ? Transfer.setUp(handle, configuration) : nil
+    if let failure = isUnfit ?? transfer.prepare(configuration) {
       curl_easy_cleanup(handle)
       return failure
     }

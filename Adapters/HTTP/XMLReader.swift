@@ -75,8 +75,8 @@ public struct XMLReader {
     let namespace: String
     let name: String
     let attributes: [Attribute]
-    /// What its prefixes stand for; the empty one is the default.
-    let scope: [String: String]
+    /// What its prefixes stand for, the innermost last; the empty one is the default.
+    let scope: Scope
     var text: [UInt8] = []
     var children: [Element] = []
 
@@ -87,6 +87,8 @@ public struct XMLReader {
     }
   }
 
+  private typealias Scope = [(prefix: ArraySlice<UInt8>, namespace: String)]
+
   private mutating func document() throws(XMLError) -> Element {
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     try checkDeclaration()
@@ -94,12 +96,13 @@ public struct XMLReader {
     var root: Element?
     while position < bytes.count {
       if bytes[position] != UInt8(ascii: "<") {
-        let text = try characterData()
+        let text = characterData()
         guard let last = open.indices.last else {
           guard text.allSatisfy(Self.isSpace) else { throw .malformed(at: position) }
           continue
         }
-        open[last].text += text
+        // Without references, as nearly always, it is copied once.
+        if text.contains(UInt8(ascii: "&")) { open[last].text += try decoded(text) } else { open[last].text += text }
       } else if starts("<!--") {
         position += 4
         try skip(past: "-->")
@@ -121,7 +124,7 @@ public struct XMLReader {
         Self.close(element.closed, in: &open, &root)
       } else {
         guard root == nil else { throw .malformed(at: position) }
-        let (element, isEmpty) = try startTag(scope: open.last?.scope ?? [:])
+        let (element, isEmpty) = try startTag(scope: open.last?.scope ?? [])
         if isEmpty {
           Self.close(element.closed, in: &open, &root)
         } else {
@@ -143,14 +146,22 @@ public struct XMLReader {
     guard starts("<?xml"), position + 5 < bytes.count, Self.isSpace(bytes[position + 5]) else { return }
     let start = position
     try skip(past: "?>")
-    let declaration = String(decoding: bytes[start..<position], as: UTF8.self).lowercased()
-    guard let encoding = declaration.split(separator: "encoding", maxSplits: 1).dropFirst().first else { return }
-    guard encoding.contains("utf-8") || encoding.contains("utf8") || encoding.contains("us-ascii") else {
-      throw .encoding
+    let declaration = bytes[start..<position].map { (65...90).contains($0) ? $0 | 32 : $0 }
+    func end(of word: StaticString, from index: Int = 0) -> Int? {
+      word.withUTF8Buffer { word in
+        (index..<max(index, declaration.count - word.count + 1)).first {
+          declaration[$0..<$0 + word.count].elementsEqual(word)
+        }.map { $0 + word.count }
+      }
     }
+    guard let name = end(of: "encoding") else { return }
+    let isKnown =
+      end(of: "utf-8", from: name) != nil || end(of: "utf8", from: name) != nil
+      || end(of: "us-ascii", from: name) != nil
+    guard isKnown else { throw .encoding }
   }
 
-  private mutating func startTag(scope outer: [String: String]) throws(XMLError) -> (Open, isEmpty: Bool) {
+  private mutating func startTag(scope outer: Scope) throws(XMLError) -> (Open, isEmpty: Bool) {
     elements += 1
     guard elements <= limits.maximumElements else { throw .tooLarge }
     try take("<")
@@ -170,18 +181,20 @@ public struct XMLReader {
     var scope = outer
     for (name, value) in raw {
       // "xmlns" or "xmlns:prefix"
-      if Self.isDeclaration(name) { scope[String(decoding: name.dropFirst(6), as: UTF8.self)] = value }
+      if Self.isDeclaration(name) { scope.append((name.dropFirst(6), value)) }
     }
     var attributes: [Attribute] = []
     for (name, value) in raw where !Self.isDeclaration(name) {
       let (prefix, local) = Self.split(name)
       attributes.append(
-        Attribute(namespace: prefix.isEmpty ? "" : Self.namespace(prefix, scope), name: local, value: value))
+        Attribute(
+          namespace: prefix.isEmpty ? "" : Self.namespace(prefix, scope),
+          name: String(decoding: local, as: UTF8.self), value: value))
     }
     let (prefix, local) = Self.split(qualified)
     let element = Open(
-      qualifiedName: qualified, namespace: Self.namespace(prefix, scope), name: local, attributes: attributes,
-      scope: scope)
+      qualifiedName: qualified, namespace: Self.namespace(prefix, scope),
+      name: String(decoding: local, as: UTF8.self), attributes: attributes, scope: scope)
     return (element, isEmpty)
   }
 
@@ -205,16 +218,16 @@ public struct XMLReader {
     return (attributeName, String(decoding: value, as: UTF8.self))
   }
 
-  private static func namespace(_ prefix: String, _ scope: [String: String]) -> String {
-    if prefix == "xml" { return "http://www.w3.org/XML/1998/namespace" }
+  private static func namespace(_ prefix: ArraySlice<UInt8>, _ scope: Scope) -> String {
+    if prefix.elementsEqual("xml".utf8) { return "http://www.w3.org/XML/1998/namespace" }
     // A prefix that nobody declared, as some servers forget to: the name is still worth something.
-    return scope[prefix] ?? ""
+    return scope.last { $0.prefix.elementsEqual(prefix) }?.namespace ?? ""
   }
 
-  private mutating func characterData() throws(XMLError) -> [UInt8] {
+  private mutating func characterData() -> ArraySlice<UInt8> {
     let start = position
     while position < bytes.count, bytes[position] != UInt8(ascii: "<") { position += 1 }
-    return try decoded(bytes[start..<position])
+    return bytes[start..<position]
   }
 
   /// Resolves references. There are no others than these: entities cannot be declared without a document type.
@@ -282,14 +295,11 @@ public struct XMLReader {
     while position < bytes.count, Self.isSpace(bytes[position]) { position += 1 }
   }
 
-  private static func split(_ qualified: ArraySlice<UInt8>) -> (prefix: String, local: String) {
-    guard let colon = qualified.firstIndex(of: UInt8(ascii: ":")) else {
-      return ("", String(decoding: qualified, as: UTF8.self))
-    }
-    return (
-      String(decoding: qualified[..<colon], as: UTF8.self),
-      String(decoding: qualified[(colon + 1)...], as: UTF8.self)
-    )
+  private static func split(
+    _ qualified: ArraySlice<UInt8>
+  ) -> (prefix: ArraySlice<UInt8>, local: ArraySlice<UInt8>) {
+    guard let colon = qualified.firstIndex(of: UInt8(ascii: ":")) else { return ([], qualified) }
+    return (qualified[..<colon], qualified[(colon + 1)...])
   }
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 || byte == 10 || byte == 13 }

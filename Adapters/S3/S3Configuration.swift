@@ -76,8 +76,8 @@ public struct S3Configuration: Sendable {
     let isInsistedOn = try Self.flag("insecure", locator) ?? false
     guard endpoint.isSecure || endpoint.isLoopback || isInsistedOn else {
       throw Self.wrong(
-        "\(endpoint.text) is not encrypted: whoever is on the line sees names, sizes and times; "
-          + "write endpoint=https://…, or add insecure=1 if that line is one's own")
+        "\(endpoint.text) is not encrypted: whoever is on the line sees names, sizes and times",
+        advice: "Write endpoint=https://…, or add insecure=1 if that line is one's own.")
     }
     signsPayload = try Self.flag("sign-payload", locator) ?? true
     guard signsPayload || endpoint.isSecure || endpoint.isLoopback else {
@@ -114,7 +114,9 @@ public struct S3Configuration: Sendable {
     return path
   }
 
-  private static func wrong(_ detail: String) -> StorageError { StorageError(.config, .open, detail: detail) }
+  private static func wrong(_ detail: String, advice: String = "") -> StorageError {
+    StorageError(.config, .open, detail: detail, advice: advice)
+  }
 
   private static func mayStandInBucket(_ byte: UInt8) -> Bool {
     (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte) || "-._".utf8.contains(byte)

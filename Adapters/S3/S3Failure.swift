@@ -15,6 +15,8 @@ struct S3Failure: Sendable {
   let date: Int?
   /// Something that is not a service of this kind answered: a web page, a proxy.
   private let isForeign: Bool
+  /// The port speaks TLS, and nothing else.
+  private let asksForEncryption: Bool
 
   /// - Parameters:
   ///   - isObject: whether a body of a success is the object itself, and not for us to read.
@@ -35,6 +37,7 @@ struct S3Failure: Sendable {
     retryAfter = response.retryAfter(now: response.date ?? now)
     date = response.date
     isForeign = said == nil && !response.body.isEmpty
+    asksForEncryption = response.asksForEncryption
   }
 
   /// Whether the root element of a body can be an error's: a long listing is not read twice to find out.
@@ -55,9 +58,12 @@ struct S3Failure: Sendable {
   func error(
     _ operation: StorageError.Operation, _ name: ObjectName?, prefix: String = "", changes: Bool = false
   ) -> StorageError {
-    if changes, mayBeApplied { return StorageError(cause, operation, name, effect: .unknown, detail: detail) }
-    if let name { return StorageError(cause, operation, name, detail: detail) }
-    return StorageError(cause, operation, prefix: prefix, detail: detail)
+    let effect: StorageError.Effect = changes && mayBeApplied ? .unknown : .notApplied
+    let advice = advice(operation)
+    if name == nil, effect == .notApplied {
+      return StorageError(cause, operation, prefix: prefix, detail: detail, advice: advice)
+    }
+    return StorageError(cause, operation, name, effect: effect, detail: detail, advice: advice)
   }
 
   var cause: StorageError.Cause {
@@ -76,6 +82,7 @@ struct S3Failure: Sendable {
     // 304 for 412 where a condition is on a PUT (some gateways).
     case 304, 412: .alreadyExists
     case 300...399: .config
+    case 400, 497: asksForEncryption ? .config : .protocolViolation
     case 401: .unauthorized
     case 403: .forbidden
     case 404: isForeign ? .storeMissing : .notFound
@@ -108,29 +115,45 @@ struct S3Failure: Sendable {
     var parts = ["status \(status)"]
     if !code.isEmpty { parts.insert(code, at: 0) }
     if !request.isEmpty { parts.append("request \(request)") }
-    return parts.joined(separator: ", ") + (advice.map { "; " + $0 } ?? "")
+    if (300...399).contains(status) { parts.append("redirects are not followed") }
+    return parts.joined(separator: ", ")
   }
 
   /// What to do about this very failure, where the cause alone does not say it.
-  private var advice: String? {
-    if cause == .config, let region { return "the bucket is in region \(region): write region=\(region) in its URL" }
+  private func advice(_ operation: StorageError.Operation) -> String {
+    if cause == .config, let region { return "The bucket is in region \(region): write region=\(region) in its URL." }
     switch code {
-    case "InvalidAccessKeyId": return "the service does not know this access key"
+    case "InvalidAccessKeyId": return "The service does not know this access key: check it, and endpoint=."
     case "SignatureDoesNotMatch", "InvalidSignature":
-      return "the secret key does not belong to the access key, or region= is not the service's"
-    case "ExpiredToken", "TokenRefreshRequired": return "the temporary keys have expired: get new ones"
-    case "InvalidToken": return "the session token is not valid: get new temporary keys"
-    case "NoSuchBucket": return "there is no such bucket: make it with the service's own tools, or correct its name"
-    case "InvalidObjectState": return "the object was moved to an archive: restore it there, and end that rule"
-    case "InvalidBucketName": return "the service does not allow this name for a bucket"
+      return "The secret key does not belong to the access key, or region= is not the service's: check both."
+    case "ExpiredToken", "TokenRefreshRequired": return "The temporary keys have expired: get new ones."
+    case "InvalidToken": return "The session token is not valid: get new temporary keys."
+    case "NoSuchBucket":
+      return "There is no such bucket: make it with the service's own tools, or correct its name; nothing is taken "
+        + "for deleted."
+    case "InvalidObjectState": return "The object was moved to an archive: restore it there, and end that rule."
+    case "InvalidBucketName": return "The service does not allow this name for a bucket: choose another."
     case "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
-      return "region= is not the service's"
+      return "region= is not the service's: write the region that the service names."
     default: break
     }
-    if isForeign, status == 404 { return "this is not the answer of an S3 service: check endpoint=" }
+    if asksForEncryption { return "The server wants it encrypted: write endpoint=https://…" }
+    if isForeign, status == 404 { return "This is not the answer of an S3 service: check endpoint=." }
     if cause == .config, (300...399).contains(status) {
-      return "the bucket is served elsewhere: check endpoint= and region=; redirects are not followed"
+      return "The bucket is served elsewhere: check endpoint= and region=."
     }
-    return nil
+    if cause == .forbidden { return Self.permission(operation) }
+    return ""
+  }
+
+  /// What a credential that is known lacks.
+  private static func permission(_ operation: StorageError.Operation) -> String {
+    switch operation {
+    case .put, .delete, .probe:
+      "This credential may not write: let it put and delete objects under the store's prefix."
+    case .get, .head: "This credential may not read: let it get objects under the store's prefix."
+    case .open, .list:
+      "This credential may not list the bucket: let it list, get, put and delete under the store's prefix."
+    }
   }
 }

@@ -58,7 +58,7 @@ public struct S3Store: ObjectStore {
   /// Lists at most one object: the request whose failures say most about what is wrong.
   private func check() async throws(StorageError) {
     do { _ = try await list(prefix: "", after: nil, limit: 1) } catch {
-      throw StorageError(error.cause, .open, detail: error.detail)
+      throw error.during(.open)
     }
     if connection.isServer(S3Quirks.unorderedServers) { memory.habits.withLock { $0.isUnordered = true } }
   }
@@ -81,7 +81,8 @@ public struct S3Store: ObjectStore {
       if failure.code == "BucketAlreadyOwnedByYou" { return }
       let error = failure.error(.open, nil)
       throw StorageError(
-        error.cause, .open, detail: "the bucket is not there and could not be made: \(error.detail)")
+        error.cause, .open, detail: "the bucket is not there and could not be made: \(error.detail)",
+        advice: error.advice)
     }
   }
 

@@ -97,6 +97,8 @@ extension RetryingStore where C == ContinuousClock {
 
 extension StorageError {
   func with(_ effect: Effect, cause: Cause? = nil) -> Self {
-    Self(cause: cause ?? self.cause, operation: operation, subject: subject, effect: effect, detail: detail)
+    Self(
+      cause: cause ?? self.cause, operation: operation, subject: subject, effect: effect, detail: detail,
+      advice: advice)
   }
 }

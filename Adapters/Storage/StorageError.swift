@@ -69,31 +69,34 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
   public let effect: Effect
   /// What the system or the server said, for people; may be empty.
   public let detail: String
+  /// What to do about this very failure, in sentences; empty where the cause says all there is to say.
+  public let advice: String
 
   public init(
-    _ cause: Cause, _ operation: Operation, _ name: ObjectName? = nil, effect: Effect = .notApplied, detail: String = ""
+    _ cause: Cause, _ operation: Operation, _ name: ObjectName? = nil, effect: Effect = .notApplied,
+    detail: String = "", advice: String = ""
   ) {
-    self.cause = cause
-    self.operation = operation
-    subject = name?.text ?? ""
-    self.effect = effect
-    self.detail = detail
+    self.init(
+      cause: cause, operation: operation, subject: name?.text ?? "", effect: effect, detail: detail, advice: advice)
   }
 
-  public init(_ cause: Cause, _ operation: Operation, prefix: String, detail: String = "") {
-    self.cause = cause
-    self.operation = operation
-    subject = prefix
-    effect = .notApplied
-    self.detail = detail
+  public init(_ cause: Cause, _ operation: Operation, prefix: String, detail: String = "", advice: String = "") {
+    self.init(
+      cause: cause, operation: operation, subject: prefix, effect: .notApplied, detail: detail, advice: advice)
   }
 
-  init(cause: Cause, operation: Operation, subject: String, effect: Effect, detail: String) {
+  init(cause: Cause, operation: Operation, subject: String, effect: Effect, detail: String, advice: String) {
     self.cause = cause
     self.operation = operation
     self.subject = subject
     self.effect = effect
     self.detail = detail
+    self.advice = advice
+  }
+
+  /// The same failure, of what was really being done.
+  public func during(_ operation: Operation, _ name: ObjectName? = nil) -> Self {
+    Self(cause, operation, name, effect: effect, detail: detail, advice: advice)
   }
 
   /// Whether the same call may well succeed later without anybody doing anything.
@@ -173,8 +176,10 @@ public struct StorageError: Error, Equatable, Sendable, CustomStringConvertible 
     }
   }
 
-  /// What the reader of the message can do.
-  public var next: String {
+  /// What the reader of the message can do: the ``advice``, or what helps against all failures of this cause.
+  public var next: String { advice.isEmpty ? usualNext : advice }
+
+  private var usualNext: String {
     switch cause {
     case .notFound: "If it should be there, another device can write it again."
     case .storeMissing:

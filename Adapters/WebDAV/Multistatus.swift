@@ -14,10 +14,12 @@ struct Multistatus {
     let isCollection: Bool
     /// Bytes; nil where the server does not say.
     let size: Int?
-    /// When it was last changed, in seconds since 1970.
-    let modified: Int?
+    /// When it was last changed, as the server writes it.
+    let date: String?
 
-    var isThere: Bool { status.map { (200...299).contains($0) } ?? true }
+    /// When it was last changed, in seconds since 1970.
+    var modified: Int? { date.flatMap(HTTPDate.parse) }
+    var isThere: Bool { status.map(Multistatus.isSuccess) ?? true }
   }
 
   let resources: [Resource]
@@ -44,82 +46,103 @@ struct Multistatus {
   init?(_ body: [UInt8]) throws(XMLError) {
     let root = try XMLReader.read(body, limits: Self.limits)
     guard root.name == "multistatus", Self.isDAV(root) else { return nil }
-    resources = Self.children("response", of: root).flatMap(Self.resources)
+    resources = root.children.filter { $0.name == "response" && Self.isDAV($0) }.flatMap(Self.resources)
   }
 
   private static func resources(_ response: XMLReader.Element) -> [Resource] {
-    let status = children("status", of: response).first.flatMap { code($0.text) }
-    let properties = children("propstat", of: response).filter { part in
+    var (status, size): (Int?, Int?)
+    var date: String?
+    var isMarked = false
+    for part in response.children where isDAV(part) {
+      if part.name == "status", status == nil { status = code(part.text) }
       // A property that is not there has a part of its own (Seafile).
-      children("status", of: part).first.flatMap { code($0.text) }.map { (200...299).contains($0) } ?? true
+      guard part.name == "propstat", child("status", of: part).flatMap({ code($0.text) }).map(isSuccess) ?? true else {
+        continue
+      }
+      for properties in part.children where properties.name == "prop" && isDAV(properties) {
+        for property in properties.children where isDAV(property) {
+          switch property.name {
+          case "resourcetype": isMarked = isMarked || child("collection", of: property) != nil
+          case "getcontentlength": size = size ?? number(trimmed(property.text))
+          case "getlastmodified": date = date ?? String(trimmed(property.text))
+          default: break
+          }
+        }
+      }
     }
-    .flatMap { children("prop", of: $0) }
-    func text(_ name: String) -> String? { properties.lazy.compactMap { children(name, of: $0).first?.text }.first }
-    let isMarked = properties.contains { property in
-      children("resourcetype", of: property).contains { !children("collection", of: $0).isEmpty }
-    }
-    let size = text("getcontentlength").map(trimmed).flatMap(number)
-    let modified = text("getlastmodified").map(trimmed).flatMap(HTTPDate.parse)
-    return children("href", of: response).map { reference in
+    return response.children.filter { $0.name == "href" && isDAV($0) }.map { reference in
       let href = trimmed(reference.text)
       return Resource(
         path: path(href), status: status, isCollection: isMarked || size == nil && href.hasSuffix("/"), size: size,
-        modified: modified)
+        date: date)
     }
   }
+
+  private static func isSuccess(_ status: Int) -> Bool { (200...299).contains(status) }
 
   /// A name without a namespace is one whose prefix was not declared.
   private static func isDAV(_ element: XMLReader.Element) -> Bool {
     ["DAV:", "DAV", ""].contains(element.namespace)
   }
 
-  private static func children(_ name: String, of element: XMLReader.Element) -> [XMLReader.Element] {
-    element.children.filter { $0.name == name && isDAV($0) }
+  private static func child(_ name: String, of element: XMLReader.Element) -> XMLReader.Element? {
+    element.children.first { $0.name == name && isDAV($0) }
   }
 
   /// `HTTP/1.1 404 Not Found`.
   private static func code(_ text: String) -> Int? {
-    text.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }
+    text.utf8.split(whereSeparator: isSpace).dropFirst().first.flatMap { Int(Substring($0)) }
   }
 
-  private static func number(_ text: String) -> Int? {
+  private static func number(_ text: Substring) -> Int? {
     guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
     return Int(text)
   }
 
-  private static func trimmed(_ text: String) -> String {
-    var rest = Substring(text).drop(while: \.isWhitespace)
-    while rest.last?.isWhitespace == true { rest.removeLast() }
-    return String(rest)
+  private static func trimmed(_ text: String) -> Substring {
+    var rest = text.utf8.drop(while: isSpace)
+    while let last = rest.last, isSpace(last) { rest.removeLast() }
+    return Substring(rest)
   }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == 32 || (9...13).contains(byte) }
 
   /// The parts of an address's path. Scheme and host are passed over: it is the answer of the server that was asked, and
   /// what stands behind a proxy knows itself by another name. Nothing is ever fetched from there.
-  static func path(_ href: String) -> [String] {
-    var rest = Substring(href)
-    if let mark = rest.firstRange(of: "://"), rest[..<mark.lowerBound].allSatisfy({ $0.isASCII && $0.isLetter }) {
-      let authority = rest[mark.upperBound...]
-      rest = authority.firstIndex(of: "/").map { authority[$0...] } ?? "/"
+  static func path(_ href: some StringProtocol) -> [String] {
+    var rest = Array(href.utf8)[...]
+    let scheme = rest.prefix { (65...90).contains($0 & ~32) }
+    if rest[scheme.endIndex...].starts(with: "://".utf8) {
+      rest = rest[scheme.endIndex...].dropFirst(3).drop { $0 != UInt8(ascii: "/") }
     }
-    if let query = rest.firstIndex(where: { $0 == "?" || $0 == "#" }) { rest = rest[..<query] }
-    return rest.split(separator: "/").map(decoded)
+    return rest.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+      .split(separator: UInt8(ascii: "/")).map(decoded)
   }
 
   /// `%XX` resolved; what is none stays.
-  private static func decoded(_ part: Substring) -> String {
+  private static func decoded(_ part: ArraySlice<UInt8>) -> String {
+    guard part.contains(UInt8(ascii: "%")) else { return String(decoding: part, as: UTF8.self) }
     var out: [UInt8] = []
-    var rest = Array(part.utf8)[...]
+    var rest = part
     while let byte = rest.popFirst() {
-      let digits = rest.prefix(2)
-      if byte == UInt8(ascii: "%"), digits.count == 2, !digits.contains(UInt8(ascii: "+")),
-        let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+      if byte == UInt8(ascii: "%"), rest.count >= 2, let high = digit(rest[rest.startIndex]),
+        let low = digit(rest[rest.startIndex + 1])
       {
-        out.append(value)
+        out.append(high << 4 | low)
         rest = rest.dropFirst(2)
       } else {
         out.append(byte)
       }
     }
     return String(decoding: out, as: UTF8.self)
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 48...57: byte - 48
+    case 65...70: byte - 55
+    case 97...102: byte - 87
+    default: nil
+    }
   }
 }

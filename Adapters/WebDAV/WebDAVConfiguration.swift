@@ -47,7 +47,8 @@ public struct WebDAVConfiguration: Sendable {
     guard isSecure || root.isLoopback || isInsistedOn else {
       throw Self.wrong(
         "\(root.origin.text) is not encrypted: whoever is on the line sees names, sizes and times, and may learn the "
-          + "password; write \(Self.secureScheme)://…, or add insecure=1 if that line is one's own")
+          + "password",
+        advice: "Write \(Self.secureScheme)://…, or add insecure=1 if that line is one's own.")
     }
     if let path = locator.option("ca") {
       guard path.hasPrefix("/") else { throw Self.wrong("ca= takes a whole path, beginning with a slash") }
@@ -68,5 +69,7 @@ public struct WebDAVConfiguration: Sendable {
     }
   }
 
-  private static func wrong(_ detail: String) -> StorageError { StorageError(.config, .open, detail: detail) }
+  private static func wrong(_ detail: String, advice: String = "") -> StorageError {
+    StorageError(.config, .open, detail: detail, advice: advice)
+  }
 }

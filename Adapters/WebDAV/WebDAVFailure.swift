@@ -23,9 +23,11 @@ struct WebDAVFailure: Sendable {
   func error(
     _ operation: StorageError.Operation, _ name: ObjectName?, prefix: String = "", changes: Bool = false
   ) -> StorageError {
-    if changes, mayBeApplied { return StorageError(cause, operation, name, effect: .unknown, detail: detail) }
-    if let name { return StorageError(cause, operation, name, detail: detail) }
-    return StorageError(cause, operation, prefix: prefix, detail: detail)
+    let effect: StorageError.Effect = changes && mayBeApplied ? .unknown : .notApplied
+    if name == nil, effect == .notApplied {
+      return StorageError(cause, operation, prefix: prefix, detail: detail, advice: advice)
+    }
+    return StorageError(cause, operation, name, effect: effect, detail: detail, advice: advice)
   }
 
   var cause: StorageError.Cause {
@@ -33,7 +35,7 @@ struct WebDAVFailure: Sendable {
     switch status {
     case 200...299: return .protocolViolation
     case 300...399: return .config
-    case 400 where wantsTLS: return .config
+    case 400, 497: return reply.response.asksForEncryption ? .config : .protocolViolation
     case 401: return reply.isPassing ? .unavailable : .unauthorized
     case 403: return reply.isPassing ? .conflict : .forbidden
     case 404, 410: return .notFound
@@ -58,40 +60,42 @@ struct WebDAVFailure: Sendable {
 
   private var retryAfter: Duration? { reply.response.retryAfter(now: reply.response.date ?? reply.time) }
 
-  /// Apache's and nginx's words for a request that should have been encrypted.
-  private var wantsTLS: Bool {
-    String(decoding: reply.response.body.prefix(4096), as: UTF8.self).contains("plain HTTP")
+  private var detail: String {
+    var parts = ["\(reply.method), status \(status)"]
+    if status == 423 { parts.append("somebody else has locked it") }
+    if (300...399).contains(status) { parts.append("redirects are not followed") }
+    return parts.joined(separator: ", ")
   }
 
-  private var detail: String { "\(reply.method), status \(status)" + (advice.map { "; " + $0 } ?? "") }
-
   /// What to do about this very failure, where the cause alone does not say it.
-  private var advice: String? {
-    if isForeign { return "this is not the answer of a WebDAV server: check host and path of the store's URL" }
+  private var advice: String {
+    if isForeign { return "This is not the answer of a WebDAV server: check host and path of the store's URL." }
+    if reply.response.asksForEncryption { return "The server wants it encrypted: write webdav+https://…" }
     switch status {
     case 300...399: return redirection
-    case 400 where wantsTLS: return "the server wants it encrypted: write webdav+https://…"
+    case 401 where reply.isPassing: return ""
     case 401 where !reply.hadCredential:
-      return "the server asks who it is: set LATCHKEY_WEBDAV_USER and LATCHKEY_WEBDAV_PASSWORD_FILE"
+      return "The server asks who it is: set LATCHKEY_WEBDAV_USER and LATCHKEY_WEBDAV_PASSWORD_FILE."
     case 401:
-      return "user and password do not fit; many providers want a password made for apps rather than the account's"
-    case 403 where reply.method != "GET" && reply.method != "PROPFIND":
-      return "this user may not write here, or not in this way"
+      return "User and password do not fit: check both; many providers want a password made for apps rather than "
+        + "the account's."
+    case 403 where reply.isPassing: return ""
+    case 403 where reply.method == "GET" || reply.method == "PROPFIND":
+      return "This user may not read here: check the path of the store's URL, and the permissions of that folder."
+    case 403: return "This user may not write here, or not in this way: check the permissions of that folder."
     case 405 where reply.method == "PROPFIND", 501 where reply.method == "PROPFIND":
-      return "nothing here speaks WebDAV: check the path of the store's URL, and whether the server offers it"
-    case 423: return "it is locked by somebody else"
-    default: return nil
+      return "Nothing here speaks WebDAV: check the path of the store's URL, and whether the server offers it."
+    default: return ""
     }
   }
 
   /// Where to instead: without query, which may hold what is nobody's business.
   private var redirection: String {
-    let base = "redirects are not followed"
-    guard let location = reply.response.headers["Location"] else { return base }
+    guard let location = reply.response.headers["Location"] else { return "" }
     let place = location.prefix { $0 != "?" && $0 != "#" }
     guard place.utf8.count <= 200, place.utf8.allSatisfy({ (33...126).contains($0) }), !place.contains("@") else {
-      return base
+      return ""
     }
-    return "the server points to \(place): if that is right, write it into the store's URL; \(base)"
+    return "The server points to \(place): if that is right, write it into the store's URL."
   }
 }

@@ -140,7 +140,8 @@ public struct WebDAVStore: ObjectStore {
     guard let root = try await lookUp(rootPath, operation, name) else {
       throw StorageError(
         .storeMissing, operation, name,
-        detail: "there is no folder \(rootPath) on \(connection.configuration.root.host)")
+        detail: "there is no folder \(rootPath) on \(connection.configuration.root.host)",
+        advice: "Check the path of the store's URL, or make the folder; nothing is taken for deleted.")
     }
     guard root.isCollection else {
       throw StorageError(.config, operation, name, detail: "\(rootPath) is a file and not a folder")

@@ -209,7 +209,7 @@ extension WebDAVStore {
     let error = failure.error(operation, name)
     throw StorageError(
       error.cause == .notFound ? .forbidden : error.cause, operation, name,
-      detail: "the directory \(path) could not be made: \(error.detail)")
+      detail: "the directory \(path) could not be made: \(error.detail)", advice: error.advice)
   }
 
   private func sendMakeDirectory(

@@ -107,6 +107,13 @@ public struct HouseholdKeys: Hashable, Sendable {
     self.rosterIncarnation = rosterIncarnation
   }
 
+  /// Keeps the keys of more epochs, where they are not known yet.
+  public mutating func hold(_ opened: [EpochKeys]) {
+    for keys in opened where !epochs.contains(where: { $0.id == keys.epoch }) {
+      epochs.append(Epoch(id: keys.epoch, key: keys.key))
+    }
+  }
+
   /// The keys of every epoch, oldest first.
   public var epochKeys: [EpochKeys] { epochs.map { EpochKeys(household: id, epoch: $0.id, key: $0.key) } }
 }

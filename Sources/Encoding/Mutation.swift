@@ -9,6 +9,16 @@
     case nullReference = "null-reference"
     /// A retry seals again instead of sending the stored bytes.
     case resendReseal = "resend-reseal"
+    /// A new epoch's key is sealed to those whom it removes, too, and nobody minds.
+    case sealRemoved = "seal-removed"
+    /// Rows of a removed device count, however many it has written.
+    case ignoreLimit = "ignore-limit"
+    /// Rows are sent though somebody who was removed has the key.
+    case ignoreHold = "ignore-hold"
+    /// What was accepted of a removed device beyond its limit is not published again.
+    case omitCarry = "omit-carry"
+    /// An epoch is read only once the operation that began it is judged.
+    case judgeFirst = "judge-first"
 
     /// Set once, before the first device runs.
     nonisolated(unsafe) public static var active: Mutation?  // written before any thread starts, read only afterwards

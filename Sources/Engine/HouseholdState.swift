@@ -163,7 +163,26 @@ public struct HouseholdState: Sendable {
   public var isRemoved: Bool { roster.state.limited.contains { $0.device == log.origin.device && $0.isRemoved } }
 
   /// Whether rows may be uploaded into ``epoch``: a newcomer may before it is let in, provisionally.
-  public var mayUpload: Bool { holds.isEmpty || holds == [.notEnrolled] && isProvisional }
+  public var mayUpload: Bool {
+    #if LATCHKEY_MUTATIONS
+      if Mutation.isOn(.ignoreHold), !isRemoved, roster.state.currentEpoch == epoch, ring.keys[epoch] != nil {
+        return true
+      }
+    #endif
+    return holds.isEmpty || holds == [.notEnrolled] && isProvisional
+  }
+
+  /// Whether others went on in an epoch whose key this device was not given, and none of them was heard in its own. So ends who was let in by
+  /// somebody who had no right to by then, as the others see it: from here that cannot be judged.
+  var isLeftBehind: Bool {
+    guard roster.role(of: log.origin.device) != nil else { return false }
+    let isShutOut = roster.entries.contains { entry in
+      guard case .next(let next) = entry.operation, next.form == .moved else { return false }
+      return entry.origin.device != log.origin.device && ring.keys[entry.hash] == nil
+    }
+    return isShutOut
+      && !belief.authors.contains { $0.key != log.origin && $0.value.places[epoch]?.counter ?? 0 > 0 }
+  }
 
   /// Goes on in the epoch that is current by now, if its key is at hand: repeats there what its beginning does not hold.
   mutating func follow(now: Int64, random: inout some RandomSource) throws(EngineError) {
@@ -190,9 +209,21 @@ public struct HouseholdState: Sendable {
     if roster.role(of: own.device) != nil {
       for copy in RosterCopy.copies(of: missing) { try enqueue(copy, keys, &random) }
     }
-    belief.probed(epoch, now: now)
+    left(epoch, for: current, now: now)
     log.enter(current, after: end, isConfirmed: true, tail: tail, announces: false)
     epoch = current
+  }
+
+  /// The epoch that was written to is left for another one. It is looked through for a while, and so is what lies between the two: whoever
+  /// does not count the present one, because its author had no right to begin it by then, goes on from there.
+  private mutating func left(_ former: EpochID, for current: EpochID, now: Int64) {
+    belief.probed(former, now: now)
+    for entry in roster.entries {
+      guard case .next(let next) = entry.operation, entry.hash == current || roster.isBefore(entry.hash, current)
+      else { continue }
+      let isBetween = entry.hash == current || roster.isBefore(former, entry.hash)
+      for parent in next.parents where isBetween && belief.probes[parent] == nil { belief.probed(parent, now: now) }
+    }
   }
 
   /// The store has lost part of the roster: all of it goes there again as copies, and this device's log is announced anew.
@@ -292,7 +323,7 @@ public struct HouseholdState: Sendable {
           name: keys.objectName(zone: .roster, below), bytes: try seal(entry.encoded(), .next, below, keys, &random),
           confirms: log.lastSequence))
     }
-    belief.probed(epoch, now: now)
+    left(epoch, for: hash, now: now)
     let end = OwnLog.Position(mark: Mark(sequence: log.lastSequence, hash: hash), hlc: log.lastHLC)
     log.enter(hash, after: end, isConfirmed: false, tail: [], announces: false)
     epoch = hash

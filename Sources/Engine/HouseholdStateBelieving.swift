@@ -89,6 +89,9 @@ extension HouseholdState {
       }
       limits[one.device] = logs
     }
+    #if LATCHKEY_MUTATIONS
+      if Mutation.isOn(.ignoreLimit) { return { _ in nil } }
+    #endif
     let known = limits
     return { origin in known[origin.device].map { $0[origin.incarnation] ?? 0 } }
   }

@@ -11,6 +11,7 @@ extension RosterExchange {
     if state.epoch == former, let known { try state.copyLate(after: known, except: copied, random: &random) }
     let roster = state.roster.state
     report.isProvisional = state.isProvisional
+    report.isLeftBehind = state.isLeftBehind
     if state.isRemoved { report.isRemoved = true }
     guard roster.device(device.id) != nil else { return try finishRoster() }
     let rooms = waitingRooms
@@ -60,7 +61,7 @@ extension RosterExchange {
         report.findings.append(.damaged(object: name, reason: "the claim belongs elsewhere"))
         return
       }
-      guard state.roster.keys(of: claim.device.id) == nil else { return }
+      guard state.roster.role(of: claim.device.id) == nil else { return }
       report.requests.append(ClaimRequest(claim: claim, terms: invite.terms, reason: .words, epoch: nil))
     } catch { report.findings.append(finding(error, name)) }
   }
@@ -96,7 +97,13 @@ extension RosterExchange {
     let name = lying.below
     guard let invite = invite(of: claim) else { return }
     let who = "\(claim.personName) (\(claim.deviceName))"
-    guard state.roster.keys(of: claim.device.id) == nil else { return }
+    // One whom somebody let in who had no right to is let in by another invite.
+    guard state.roster.role(of: claim.device.id) == nil else { return }
+    guard !state.roster.state.limited.contains(where: { $0.device == claim.device.id && $0.isRemoved }) else {
+      state.ignore(claim: name)
+      report.refusedClaims.append("\(who): this device was removed, and does not come in again with these keys")
+      return
+    }
     let status = invite.status(now: UInt64(max(now, 0)))
     guard status == .open else {
       state.ignore(claim: name)

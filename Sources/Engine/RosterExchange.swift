@@ -91,7 +91,11 @@ struct RosterExchange {
       offers += heads.compactMap { name in
         objects[keys.objectName(zone: .roster, name)].map { Offer(keys: keys, name: name, bytes: $0) }
       }
-      state.walk(pool.map(\.entry))
+      #if LATCHKEY_MUTATIONS
+        if !Mutation.isOn(.judgeFirst) { state.walk(pool.map(\.entry)) }
+      #else
+        state.walk(pool.map(\.entry))
+      #endif
       try absorbAll()
       return try nextOffer()
 

@@ -33,6 +33,9 @@ public struct RoundReport: Equatable, Sendable {
   public internal(set) var isProvisional = false
   /// This device was removed from the household, or somebody who may do so says so.
   public internal(set) var isRemoved = false
+  /// The household went on in an epoch that this device was not given the key of, and nobody else was heard in the one that it is in: what
+  /// it writes may reach nobody.
+  public internal(set) var isLeftBehind = false
   /// Why what was written here is not uploaded.
   public internal(set) var holds: [UploadHold] = []
   /// `Next`s of members that cannot be judged, because their ancestors are not shown: nothing is uploaded beside them.

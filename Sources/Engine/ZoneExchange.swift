@@ -82,6 +82,8 @@ struct ZoneExchange {
   private func object(_ below: ObjectName) -> ObjectName { keys.objectName(zone: zone, below) }
   private func reader(_ keys: EpochKeys) -> LogReader { state.rowReader(zone: zone, keys: keys) }
 
+  private var isWriter: Bool { state.roster.role(of: state.log.origin.device) ?? .reader >= .member }
+
   mutating func begin() -> Effect { .database(.load(enters: mayUpload)) }
 
   /// Nil once the zone is done.
@@ -90,8 +92,9 @@ struct ZoneExchange {
     case (.loading, .database(.loaded(let belief, let own))):
       self.belief = belief
       self.own = own
+      // Of somebody who is not in, or reads only, it would not count; it is done when that changes.
       carries = belief.authors.filter { origin, author in
-        guard !author.isCarried, let mark = author.mark, let limit = limit(origin) else { return false }
+        guard isWriter, !author.isCarried, let mark = author.mark, let limit = limit(origin) else { return false }
         return mark.sequence > limit
       }.keys.sorted()
       epochs = state.epochs.filter { $0.epoch != keys.epoch && belief.isDue($0.epoch, now: now) } + [keys]
@@ -247,6 +250,9 @@ struct ZoneExchange {
   }
 
   private mutating func nextCarry() -> Effect {
+    #if LATCHKEY_MUTATIONS
+      if Mutation.isOn(.omitCarry) { return nextEpoch() }
+    #endif
     guard let origin = carries.popLast() else { return nextEpoch() }
     phase = .carrying
     return .database(.carry(origin))

@@ -186,6 +186,7 @@ extension Home {
           if let closing = round.closed { throw try zoneEnded(closing, name) }
           if round.received == 0 { break }
         }
+        try replica.transaction { try replica.endImport() }
       }
       let code = publishFile(temporary, as: path)
       if code != 0 { throw LatchkeyError(.busy, "cannot-write", "\(path) could not be made (error \(code)).") }
@@ -204,10 +205,12 @@ extension Home {
   /// - Parameters:
   ///   - path: an attached database; nil for all of them.
   ///   - untilSettled: repeat until nothing more comes or goes.
+  ///   - allowedDeletions: deletions that wait for a person go if they are at most so many in a file; nil lets none go.
   ///   - progress: called between rounds.
   /// - Throws: ``LatchkeyError`` of any kind. What was received before is kept.
   public func sync(
-    _ path: String? = nil, untilSettled: Bool = false, progress: (@Sendable (SyncReport) -> Void)? = nil
+    _ path: String? = nil, untilSettled: Bool = false, allowedDeletions: Int? = nil,
+    progress: (@Sendable (SyncReport) -> Void)? = nil
   ) async throws(LatchkeyError) -> SyncReport {
     try await reporting(database: path) {
       _ = try contents()
@@ -217,7 +220,9 @@ extension Home {
       for path in try path.map({ [absolute($0)] }) ?? databases() {
         do {
           synced.formUnion(
-            try await sync(database: path, untilSettled: untilSettled, into: &report, progress: progress))
+            try await sync(
+              database: path, untilSettled: untilSettled, allowedDeletions: allowedDeletions, into: &report,
+              progress: progress))
         } catch {
           // A file that is missing or in use keeps no other from being synchronised.
           let error = LatchkeyError(error, database: path)
@@ -250,7 +255,7 @@ extension Home {
   }
 
   private func sync(
-    database path: String, untilSettled: Bool, into report: inout SyncReport,
+    database path: String, untilSettled: Bool, allowedDeletions: Int?, into report: inout SyncReport,
     progress: (@Sendable (SyncReport) -> Void)?
   ) async throws -> Set<HouseholdID> {
     let replica = try Replica(path: path)
@@ -271,6 +276,7 @@ extension Home {
     defer { report.add(access.counts.snapshot) }
     try takeOver(replica, membership, into: &report)
     try await resumeSharing(replica, membership, access, into: &report)
+    let noted = try replica.lastJournalEntry()
     for _ in 0..<(untilSettled ? 50 : 1) {
       let round = try await self.round(membership, access: access, replica: replica)
       report.note(round)
@@ -293,6 +299,11 @@ extension Home {
       progress?(report)
       if round.received == 0, round.sent == 0, round.admitted.isEmpty, round.closed == nil { break }
     }
+    if let allowedDeletions { try allowDeletions(atMost: allowedDeletions, replica, membership) }
+    report.conflicts += try replica.conflicts(since: noted)
+    let asked = try rowDecisions(path)
+    report.decisions += asked
+    report.heldDeletions += try replica.heldDeletions().reduce(0) { $0 + $1.rows }
     try await keepMirror(membership, access, into: &report)
     if report.sent > 0, try isReader(membership), !report.warnings.contains(.readerWrites) {
       report.warnings.append(.readerWrites)
@@ -303,6 +314,7 @@ extension Home {
     if let twin = try twinWarning(replica.binding, membership) { report.warnings.append(twin) }
     if let pairing = try pairingWarning(replica, path) { report.warnings.append(pairing) }
     report.warnings += try clockWarnings(replica, membership).filter { !report.warnings.contains($0) }
+    report.warnings += try duplicateWarnings(replica, membership).filter { !report.warnings.contains($0) }
     let counts = try replica.counts()
     report.waiting += counts.reduce(0) { $0 + $1.waiting }
     report.parked += counts.reduce(0) { $0 + $1.parked }
@@ -321,6 +333,20 @@ extension Home {
       message:
         "Another device made a zone \(binding.zoneName) before it knew of this one: the rows of the two do not meet. To go on with the other one: latchkey detach this file, then latchkey attach it with --zone \(binding.zoneName); rows that are the same become one."
     )
+  }
+
+  /// Tables of which an app makes rows anew that are there already.
+  func duplicateWarnings(_ replica: Replica, _ membership: Membership) throws -> [Warning] {
+    let repeated = try replica.repeatedlyMade()
+    if repeated.isEmpty { return [] }
+    let roster = try state(of: membership.id).roster.state
+    return repeated.map { table, maker in
+      Warning(
+        code: "made-repeatedly",
+        message:
+          "On \(roster.device(maker)?.name ?? maker.short) rows of \(table) are made again and again that are there already: two became one with what was there, and what "
+          + "came after that is shown beside it. An app that makes its first rows anew at each start does this.")
+    }
   }
 
   /// Devices whose entries wait for a time that this device's clock has not reached.

@@ -7,7 +7,7 @@ public import LatchkeyStorage
 public struct Decision: Equatable, Sendable {
   /// For ``Home/decide(_:_:)``.
   public let id: String
-  /// What kind of question: `credential`, `frozen`, `store`, `store`.
+  /// What kind of question: `guard`, `reader`, `credential`, `frozen`, `store`.
   public let kind: String
   public let household: String
   /// What happened, and what is asked.
@@ -22,7 +22,7 @@ extension Home {
     do {
       return try memberships().flatMap { membership in
         try [storeQuestion(membership), credentialDecision(membership), frozenDecision(membership)].compactMap { $0 }
-      }
+      } + rowDecisions()
     } catch { throw LatchkeyError(error) }
   }
 
@@ -50,6 +50,7 @@ extension Home {
           .usage, "no-such-choice", "\(choice) does not answer that: \(decision.choices.joined(separator: ", ")).",
           next: decision.choices.map { "latchkey decide \(id) \($0)" })
       }
+      if try await decideRows(id, choice) { return }
       for membership in try memberships() {
         if Self.credentialDecisionID(membership) == id {
           if let credential { try await setCredential(of: membership.id.description, credential) }

@@ -75,6 +75,7 @@ extension Home {
       warnings.append(.wroteAsReader)
     }
     if try replica.isPairing { warnings.append(.pairingWaits) }
+    warnings += try duplicateWarnings(replica, membership)
     if try Sharing.load(replica) != nil {
       warnings.append(
         Warning(code: "sharing-unfinished", message: "Sharing is not finished: the next sync goes on with it."))

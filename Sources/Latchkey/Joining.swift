@@ -213,11 +213,10 @@ extension Home {
       let shown = try await look(keys, invitation, access)
       let invite = try check(shown, invitation)
       let current = try shown.currentKeys()
+      let opened = try state(of: keys.household).epochs + [current]
       try keyring.update {
         $0[keys.household]?.joining = invitation.joining
-        if $0[keys.household]?.epochs.contains(where: { $0.id == current.epoch }) == false {
-          $0[keys.household]?.epochs.append(.init(id: current.epoch, key: current.key))
-        }
+        $0[keys.household]?.hold(opened)
       }
       let membership = try membership(of: keys.household)
       // What the new invite shows is read before the claim is made of it.
@@ -321,7 +320,7 @@ extension Home {
       guard (blob.rosterHeads + welcome.rosterHeads).allSatisfy(shown.roster.contains) else {
         throw LatchkeyError.behindCheckpoint
       }
-      guard shown.roster.keys(of: contents.device.id) != nil, let genesis = shown.genesis else {
+      guard shown.roster.role(of: contents.device.id) != nil, let genesis = shown.genesis else {
         throw LatchkeyError(
           .damage, "forged-invite", "The household's roster does not show that this device was let in.")
       }
@@ -499,10 +498,14 @@ extension Home {
     try claim(invite, state, joining.secret)
   }
 
-  /// Forgets the link of a device that was let in.
+  /// Forgets the link of a device that was let in. What the link opened stays: rows may wait in an epoch that nothing else opens.
   func forgetLink(_ membership: Membership) throws {
     guard try contents()[membership.id]?.joining != nil else { return }
-    try keyring.update { $0[membership.id]?.joining = nil }
+    let opened = try state(of: membership.id).epochs
+    try keyring.update {
+      $0[membership.id]?.joining = nil
+      $0[membership.id]?.hold(opened)
+    }
     try settleCredential(membership)
   }
 

@@ -94,7 +94,7 @@ extension Home {
       return false
     }
     let state = try state(of: membership.id)
-    guard state.roster.keys(of: kit.certificate.keys.id) != nil, state.holds.isEmpty else { return false }
+    guard state.roster.state.device(kit.certificate.keys.id) != nil, state.holds.isEmpty else { return false }
     try change(membership.id) { state, random in
       try state.seal(now: world.now(), random: &random)
       try state.enqueueBlob(of: kit.certificate.keys, at: kit.place, random: &random)

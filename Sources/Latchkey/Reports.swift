@@ -47,6 +47,12 @@ public struct SyncReport: Equatable, Sendable {
   public internal(set) var bytesUp = 0
   public internal(set) var bytesDown = 0
   public internal(set) var warnings: [Warning] = []
+  /// Values that lost a true conflict in this sync: they are in the journal (``Home/conflicts(_:)``).
+  public internal(set) var conflicts = 0
+  /// Rows whose deletion by others waits for a person.
+  public internal(set) var heldDeletions = 0
+  /// Questions about the rows of the files that were synchronised.
+  public internal(set) var decisions: [Decision] = []
   /// Something was damaged, forked or otherwise set aside; the rest went on.
   public internal(set) var hasSetAside = false
   /// Rounds run.

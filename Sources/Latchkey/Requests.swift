@@ -88,7 +88,7 @@ extension Home {
     guard !waiting.isEmpty else { return }
     let name = try contents().personName
     try change(membership.id) { state, random in
-      for device in waiting where state.roster.keys(of: device) == nil {
+      for device in waiting where state.roster.role(of: device) == nil {
         try state.refuse(device, terms, by: name, random: &random)
       }
     }

@@ -198,7 +198,7 @@ extension Home {
     _ = try await round(membership, access: access)
     let state = try state(of: membership.id)
     guard state.roster.state.zone(successor.zone)?.closing == nil,
-      state.roster.keys(of: try contents().device.id) != nil
+      state.roster.role(of: try contents().device.id) != nil
     else {
       return nil
     }
@@ -242,7 +242,7 @@ extension Home {
     _ roster: RosterState, in membership: Membership, by device: DeviceID, into privateHousehold: Membership
   ) async throws {
     let shared = try state(of: membership.id)
-    guard shared.roster.keys(of: device) != nil else { return }
+    guard shared.roster.role(of: device) != nil else { return }
     let known = shared.roster.state
     try await dropOwn(
       Set(roster.limited.filter(\.isRemoved).map(\.device)), from: membership, access: nil)

@@ -47,6 +47,10 @@ public struct ApplyReport: Equatable, Sendable {
   /// Rows that another device deleted and that were inserted again, because rows of this device must have them: table and
   /// key, for people.
   public var insertedAgain: [String] = []
+  /// Deletions that wait for a person now (``Replica/heldDeletions()``).
+  public var heldDeletions = 0
+  /// Values that were noted in the journal.
+  public var conflicts = 0
   /// What was stamped before merging.
   public var stamped = StampReport()
   /// Rows that were shown and are not any more, though not deleted: table and key, for people.
@@ -78,20 +82,14 @@ extension Replica {
       }
       if !notes.isEmpty { try apply(notes) }
     }
-    repeat {
-      let pass = try stamp(now: now, emit: emit)
-      report.stamped.rows += pass.rows
-      report.stamped.groups += pass.groups
-      report.stamped.tooLarge = pass.tooLarge
-      report.stamped.hidden += pass.hidden
-      report.stamped.more = pass.more
-    } while report.stamped.more
+    try stampAll(now, &report, emit)
 
     var authors: Set<DeviceID> = []
     var stopped: Set<Origin> = []
     var changes = MergedChanges()
     var notes: [Note] = []
     var newest = HLC.zero
+    var origins: Set<Origin> = []
     for (group, isReleased) in try dueGroups(now).map({ ($0, true) }) + groups.map({ ($0, false) }) {
       if stopped.contains(group.origin) { continue }
       var payloads: [Payload] = []
@@ -113,9 +111,11 @@ extension Replica {
       }
       newest = max(newest, latest)
       authors.insert(group.origin.device)
+      origins.insert(group.origin)
+      let position = GroupPosition(zone: group.zone, origin: group.origin, sequence: group.sequence)
       for payload in payloads {
         notes += payload.notes
-        for change in payload.changes { changes.merge(change) }
+        for change in payload.changes { changes.merge(change, from: position) }
       }
       if isReleased {
         try connection.run(
@@ -131,10 +131,29 @@ extension Replica {
       try saveClock()
     }
     if !notes.isEmpty { try apply(notes) }
-    try merge(changes, now, &report, emit)
+    if try isPairing {
+      try keepForPairing(changes.inOrder, &report)
+    } else {
+      let incoming = try guarding(changes.inOrder, changes.deletions, now: now, &report)
+      try merge(incoming, from: origins, now, &report, emit)
+    }
     report.authors = authors.sorted()
-    report.parked = Int(try connection.integer("SELECT count(*) FROM main.lk_park") ?? 0)
+    report.parked = Int(
+      try connection.integer(
+        "SELECT count(*) FROM main.lk_park WHERE kind <> ?", [.integer(Parking.merged(into: .zero).kind)]) ?? 0)
     return report
+  }
+
+  /// Stamps all that the app changed: nothing may be merged before.
+  func stampAll(_ now: Int64, _ report: inout ApplyReport, _ emit: (PendingGroup) throws -> UInt64) throws {
+    repeat {
+      let pass = try stamp(now: now, emit: emit)
+      report.stamped.rows += pass.rows
+      report.stamped.groups += pass.groups
+      report.stamped.tooLarge = pass.tooLarge
+      report.stamped.hidden += pass.hidden
+      report.stamped.more = pass.more
+    } while report.stamped.more
   }
 
   /// Whether the file has an app's rows that nobody knows yet, and nothing else.
@@ -143,31 +162,57 @@ extension Replica {
       && (isPairing || connection.first("SELECT 1 FROM main.lk_row WHERE length(meta) > 0 LIMIT 1") == nil)
   }
 
-  private func merge(
-    _ changes: MergedChanges, _ now: Int64, _ report: inout ApplyReport, _ emit: (PendingGroup) throws -> UInt64
+  /// Merges what others wrote, or a person decided, and shows the outcome.
+  /// - Parameter origins: whose groups these are: what they write that meets edits of this device is noted in the journal.
+  func merge(
+    _ changes: [Incoming], from origins: Set<Origin> = [], _ now: Int64, _ report: inout ApplyReport,
+    _ emit: (PendingGroup) throws -> UInt64
   ) throws {
-    if try isPairing { return try keepForPairing(changes.inOrder, &report) }
+    let holds = try holdsDeletions
+    var journal = ConflictJournal(replica: self, origins: origins, now: now)
     let materialiser = try Materialiser(replica: self)
     var keeper = ParentKeeper(replica: self)
     var touched: Set<Int64> = []
-    for (wire, name, incoming) in changes.inOrder {
+    var regrouped: [RecordID] = []
+    var affected: Set<RecordID> = []
+    for (wire, name, incoming) in changes {
       let table = try table(wire: wire)
       let row = try loadRow(RecordID(table: table.id, name: name)) ?? Row(name: name, table: table)
       let before = row.state.recovering(from: incoming)
-      let merged = before.merging(incoming)
+      var merged = before.merging(incoming)
+      if holds { merged = try absorbing(row.record, into: merged) }
+      try journal.compare(row, before: before, incoming: incoming, merged: merged)
       if merged == before, row.isStamped { continue }
+      if before.isLive, !merged.isLive { try discard(row, before, merged.newestTombstone, now: now) }
       row.state = merged
       row.isStamped = true
       report.applied += 1
       touched.insert(row.table.id)
       keeper.note(row, before: before)
+      if table.duplicates != nil {
+        if row.id == nil { try save(row) }
+        affected.formUnion(try regroup(row))
+        regrouped.append(row.record)
+      }
       materialiser.stage(row)
     }
+    if !regrouped.isEmpty {
+      let aliases = AliasWriter(replica: self, row: materialiser.row) { materialiser.stage($0) }
+      affected.formUnion(try aliases.write(regrouped, areEdited: false, at: now, emit: emit))
+    }
+    try materialiser.enqueue(regrouped: affected)
+    report.conflicts += journal.count
     report.insertedAgain = try keeper.keep(now: now, state: { materialiser.staged($0)?.state }, emit: emit)
+    if !report.insertedAgain.isEmpty {
+      for record in regrouped {
+        if let row = materialiser.staged(record) { try materialiser.enqueue(regrouped: regroup(row)) }
+      }
+    }
     if try state("retry") != nil {
       try setState("retry", nil)
       try materialiser.enqueueAllKept()
     }
+    try materialiser.enqueueRegrouped()
     materialiser.touched.formUnion(touched)
     try materialiser.run()
     report.hidden = materialiser.hidden
@@ -230,7 +275,7 @@ extension Replica {
 }
 
 /// What the groups of one batch say of each record, joined, in order of first mention.
-private struct MergedChanges {
+struct MergedChanges {
   private struct Key: Hashable {
     let table: [UInt8]
     let name: RecordName
@@ -238,14 +283,24 @@ private struct MergedChanges {
 
   private var indexes: [Key: Int] = [:]
   private(set) var inOrder: [(table: String, record: RecordName, state: RecordState)] = []
+  /// By index in ``inOrder``, the group that the newest deletion of the record came with.
+  private(set) var deletions: [Int: GroupPosition] = [:]
 
-  mutating func merge(_ change: RecordChange) {
+  mutating func merge(_ change: RecordChange, from position: GroupPosition?) {
     let key = Key(table: Array(change.table.utf8), name: change.record)
-    if let index = indexes[key] {
+    let tombstone = change.state.newestTombstone
+    let index: Int
+    if let known = indexes[key] {
+      index = known
+      if let tombstone, inOrder[index].state.newestTombstone.map({ $0 < tombstone }) ?? true {
+        deletions[index] = position
+      }
       inOrder[index].state = inOrder[index].state.merging(change.state)
     } else {
-      indexes[key] = inOrder.count
+      index = inOrder.count
+      indexes[key] = index
       inOrder.append((change.table, change.record, change.state))
+      if tombstone != nil { deletions[index] = position }
     }
   }
 }

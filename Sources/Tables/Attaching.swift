@@ -203,7 +203,8 @@ extension Replica {
       ("device", .blob(zone.origin.device.bytes)), ("incarnation", .blob(zone.origin.incarnation.bytes)),
       ("digestKey", .blob(zone.digestKey)), ("notes", .integer(1)),
     ]
-    for (key, value) in values {
+    let importing: [(String, SQLiteValue)] = settings.adopts ? [("importing", .integer(1))] : []
+    for (key, value) in values + importing {
       try connection.run("INSERT INTO main.lk_state(key, value) VALUES (?, ?)", [SQLiteValue(key), value])
     }
     let replica = try Replica(connection: connection)
@@ -235,14 +236,15 @@ extension Replica {
       let adopted = settings.adopts ? settings.adopted[report.name] : nil
       let syncs =
         adopted.map {
-          $0 == .sync && report.verdict != .refused && !settings.rules[report.name].isLocal
-        } ?? (report.verdict == .sync)
+          $0.syncs && report.verdict != .refused && !settings.rules[report.name].isLocal
+        } ?? report.verdict.syncs
       guard syncs, let shape = try connection.shape(of: report.name), let id = try followTable(shape) else { continue }
       syncing.insert(id)
     }
     for table in tables where !syncing.contains(table.id) { try suspend(table) }
     try loadTables()
     for table in tables where table.shape != nil { try followReferences(table) }
+    try followDuplicates()
     if settings != wanted { try setState("settings", .blob(settings.encoded)) }
     appTriggers = nil
     try setState("notes", .integer(1))
@@ -294,7 +296,7 @@ extension Replica {
     try suspend(table)
     connection.forgetStatements()
     try connection.execute("DROP TABLE IF EXISTS main.lk_map\(table.id)")
-    for column in ["lk_row", "lk_park", "lk_absent"] {
+    for column in ["lk_row", "lk_park", "lk_absent", "lk_duplicate", "lk_journal"] {
       try connection.run("DELETE FROM main.\(column) WHERE tid = ?", [.integer(table.id)])
     }
     try connection.run("DELETE FROM main.lk_table WHERE id = ?", [.integer(table.id)])

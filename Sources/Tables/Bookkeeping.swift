@@ -3,7 +3,7 @@ internal import LatchkeySQLite
 /// The tables and triggers that attaching adds to an app's file, all named `lk_…`.
 enum Bookkeeping {
   /// The layout's version, in `lk_state`.
-  static let version: Int64 = 2
+  static let version: Int64 = 3
 
   /// What every attached file has. No column reached by a trigger has a constraint that could fail the app.
   static let schema = """
@@ -28,10 +28,24 @@ enum Bookkeeping {
       hlc INTEGER NOT NULL, tie INTEGER NOT NULL, sequence INTEGER NOT NULL, payloads BLOB NOT NULL);
     CREATE TABLE lk_journal(
       id INTEGER PRIMARY KEY, at INTEGER NOT NULL, cause INTEGER NOT NULL, tid INTEGER NOT NULL, record BLOB NOT NULL,
-      name TEXT, value BLOB NOT NULL);
+      name TEXT, value BLOB NOT NULL, device BLOB, hlc INTEGER, winner BLOB, winner_device BLOB, winner_hlc INTEGER);
+    CREATE TABLE lk_trash(
+      id INTEGER PRIMARY KEY, at INTEGER NOT NULL, tid INTEGER NOT NULL, record BLOB NOT NULL, device BLOB NOT NULL,
+      hlc INTEGER NOT NULL, key TEXT, cells BLOB, UNIQUE (record, tid));
+    CREATE INDEX lk_trash_author ON lk_trash(tid, device, hlc);
+    CREATE TABLE lk_guard(
+      id INTEGER PRIMARY KEY, at INTEGER NOT NULL, tid INTEGER NOT NULL, record BLOB NOT NULL, author BLOB NOT NULL,
+      registers BLOB NOT NULL, zone BLOB NOT NULL, device BLOB NOT NULL, incarnation BLOB NOT NULL, sequence INTEGER NOT NULL,
+      UNIQUE (record, tid, author));
+    CREATE TABLE lk_sent(hlc INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+    CREATE TABLE lk_duplicate(
+      row INTEGER PRIMARY KEY, tid INTEGER NOT NULL, key BLOB, preferred INTEGER NOT NULL, live INTEGER NOT NULL, canonical BLOB,
+      born INTEGER NOT NULL, maker BLOB);
+    CREATE INDEX lk_duplicate_key ON lk_duplicate(tid, key) WHERE key IS NOT NULL;
+    CREATE INDEX lk_duplicate_canonical ON lk_duplicate(tid, canonical) WHERE canonical IS NOT NULL;
     CREATE TABLE lk_outbox(
       id INTEGER PRIMARY KEY, household BLOB NOT NULL, zone BLOB NOT NULL, name TEXT NOT NULL, bytes BLOB NOT NULL,
-      sequence INTEGER NOT NULL, rows BLOB NOT NULL);
+      sequence INTEGER NOT NULL, rows BLOB NOT NULL, hlc INTEGER NOT NULL);
     """
 
   /// The map from a table's keys to records.

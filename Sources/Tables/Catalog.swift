@@ -62,7 +62,15 @@ extension Replica {
       id: id, wire: wire, shape: shape, columnNames: names, columns: columns,
       identity: rule.identity ?? shape.map(Judge.identity) ?? .generated, compress: rule.compress)
     table.savedColumnCount = columnNames.count
+    table.duplicates = duplicateRule(rule, columns)
     return table
+  }
+
+  private func duplicateRule(_ rule: TableRules, _ columns: [SyncedColumn]) -> DuplicateRule? {
+    func at(_ name: String) -> Int? { columns.firstIndex { $0.name.lowercased() == name.lowercased() } }
+    let parts = rule.dedup.compactMap { part in at(part.column).map { (at: $0, fold: part.fold) } }
+    guard parts.count == rule.dedup.count, rule.isSingleton || !parts.isEmpty else { return nil }
+    return DuplicateRule(columns: parts, preferred: rule.preferred.flatMap(at))
   }
 
   /// Makes the tables known to each other: references, referrers, order.

@@ -7,7 +7,8 @@ internal import LatchkeySQLite
 /// its own copy, before the other device's delete would hide what refers to it.
 struct ParentKeeper {
   let replica: Replica
-  /// Rows of this batch that were live and shown and now are not live, with what they were.
+  /// Rows of this batch that were live and shown (without key and values: as another one of which they were duplicates) and now
+  /// are not live, with what they were.
   private var lost: [RecordID: (row: Row, before: RecordState, key: [SQLiteValue], values: [SQLiteValue])] = [:]
   private var order: [RecordID] = []
 
@@ -15,10 +16,16 @@ struct ParentKeeper {
 
   /// Takes note of a row whose merged state is new.
   mutating func note(_ row: Row, before: RecordState) {
-    guard before.isLive, !row.state.isLive, let key = row.key, let values = row.values,
-      row.table.referrers.contains(where: { isPromise($0, to: row.table) })
-    else { return }
-    lost[row.record] = (row, before, key, values)
+    guard before.isLive, !row.state.isLive, row.table.referrers.contains(where: { isPromise($0, to: row.table) }) else {
+      return
+    }
+    if let key = row.key, let values = row.values {
+      lost[row.record] = (row, before, key, values)
+    } else if case .merged? = row.parking {
+      lost[row.record] = (row, before, [], [])
+    } else {
+      return
+    }
     order.append(row.record)
   }
 
@@ -54,34 +61,20 @@ struct ParentKeeper {
       !(lost[name].map { $0.row.lacksShownValue(in: $0.before) } ?? true)
     }
     if whole.isEmpty { return [] }
-    let origin = replica.zoneBinding.origin
-    let hlc = replica.clock.tick(editedAt: now)
-    var builder = PayloadBuilder(origin: origin, hlc: hlc)
-    for name in whole {
-      guard let (row, before, _, _) = lost[name] else { continue }
-      builder.add(
-        table: row.table.wire, record: row.name,
-        [(.born, .life(nil), .own)]
-          + before.cells.filter { !$0.value.isMissing }.map { (.cell($0.column), .cell($0.value), .own) },
-        compress: row.table.compress)
-    }
-    let tie = try emit(PendingGroup(hlc: hlc, parts: builder.finish()))
-    try replica.saveClock()
-    let own = Stamp(hlc: hlc, origin: origin, tie: tie)
-    return whole.compactMap { name in
-      guard let (row, before, key, _) = lost[name] else { return nil }
-      row.state = row.state.merging(
-        RecordState(
-          [RegisterEntry(.born, own, .life(nil))]
-            + before.cells.filter { !$0.value.isMissing }.map { RegisterEntry(.cell($0.column), own, .cell($0.value)) })
-      )
-      return "\(row.table.name) \(key.map(describe).joined(separator: ", "))"
+    let rewritten = try replica.rewrite(
+      whole.compactMap { name in lost[name].map { Replica.Rewrite(inserting: $0.before, $0.row.table, $0.row.name) } },
+      now: now, emit: emit)
+    return zip(whole, rewritten).compactMap { name, written in
+      guard let (row, _, key, _) = lost[name] else { return nil }
+      row.state = row.state.merging(written.state)
+      return "\(row.table.name) \(key.isEmpty ? row.name.short : key.map(describe).joined(separator: ", "))"
     }
   }
 
   /// Whether a row that this device pointed at it is live and shown.
   private func isReferredTo(_ record: RecordID, _ state: (RecordID) throws -> RecordState?) throws -> Bool {
     guard let (row, _, key, values) = lost[record] else { return false }
+    if key.isEmpty { return try isReferredToAsDuplicate(row, state) }
     for (table, index) in row.table.referrers where isPromise((table, index), to: row.table) {
       let column = table.columns[index]
       let target: SQLiteValue
@@ -92,15 +85,37 @@ struct ParentKeeper {
         target = key[0]
       }
       for child in try replica.connection.rows(table.selectKeys(where: index), [target]) {
-        guard let id = try replica.mapped(table, child), let loaded = try replica.loadRow(id: id) else { continue }
-        let merged = try state(loaded.record) ?? loaded.state
-        guard merged.isLive, let cell = merged[.cell(column.wire)], cell.value == .cell(.reference(row.name)),
-          cell.stamp.origin.device == replica.zoneBinding.origin.device
+        guard let id = try replica.mapped(table, child), let loaded = try replica.loadRow(id: id),
+          try isOwn(loaded, column, row.name, state)
         else { continue }
         return true
       }
     }
     return false
+  }
+
+  private func isReferredToAsDuplicate(_ row: Row, _ state: (RecordID) throws -> RecordState?) throws -> Bool {
+    for raw in try replica.connection.rows(
+      "SELECT row FROM main.lk_wait WHERE target = ? ORDER BY row", [.blob(row.name.bytes)])
+    {
+      guard let id = raw[0].integer, let child = try replica.loadRow(id: id), child.key != nil else { continue }
+      for (table, index) in row.table.referrers
+      where table === child.table && isPromise((table, index), to: row.table) {
+        if try isOwn(child, table.columns[index], row.name, state) { return true }
+      }
+    }
+    return false
+  }
+
+  /// Whether a row is live and this device made its column refer to a record.
+  private func isOwn(
+    _ child: Row, _ column: SyncedColumn, _ target: RecordName, _ state: (RecordID) throws -> RecordState?
+  ) throws -> Bool {
+    let merged = try state(child.record) ?? child.state
+    guard merged.isLive, let cell = merged[.cell(column.wire)], cell.value == .cell(.reference(target)) else {
+      return false
+    }
+    return cell.stamp.origin.device == replica.zoneBinding.origin.device
   }
 }
 

@@ -14,8 +14,10 @@ public struct TableCounts: Equatable, Sendable {
   public let deleted: Int
   /// Rows changed here and not acknowledged by the store: not stamped yet, or in the outbox.
   public let waiting: Int
-  /// Records that exist and are not shown.
+  /// Records that exist and are not shown, but those that are shown as another.
   public let parked: Int
+  /// Records that are duplicates of others and shown as these.
+  public let merged: Int
   /// Of the live records (format §9).
   public let digest: Hash32
 }
@@ -50,6 +52,17 @@ public struct Explanation: Equatable, Sendable {
   public let fields: [Field]
   /// Why it is not shown.
   public let reason: String?
+  /// The row that shows it, if it is a duplicate: record and key.
+  public let mergedInto: Row?
+  /// The records that are duplicates of it and are shown as it.
+  public let duplicates: [RecordName]
+
+  /// A row that a table shows.
+  public struct Row: Equatable, Sendable {
+    public let record: RecordName
+    /// For people, its parts with commas between them; nil if it is not shown itself.
+    public let key: String?
+  }
 }
 
 extension Replica {
@@ -83,6 +96,12 @@ extension Replica {
 
   public func explain(_ name: RecordName) throws -> Explanation? {
     guard let row = try loadRow(named: name), row.isStamped else { return nil }
+    var into: Explanation.Row?
+    if case .merged(let best)? = row.parking {
+      let shown = try loadRow(RecordID(table: row.table.id, name: best))
+      into = Explanation.Row(record: best, key: shown?.key.map { $0.map(describe).joined(separator: ",") })
+    }
+    let duplicates = row.key == nil ? [] : try duplicates(of: row.record).filter { $0.isLive && $0.name != name }
     return Explanation(
       table: row.table.wire, record: name, isLive: row.state.isLive, isShown: row.key != nil,
       born: row.state.newestBorn,
@@ -95,7 +114,7 @@ extension Replica {
           column: cell.column, value: cell.value, stamp: cell.stamp,
           isShownDifferently: row.kept[number] != nil && !isLocalKey)
       },
-      reason: try row.parking.map { try sentence($0) })
+      reason: try row.parking.map { try sentence($0) }, mergedInto: into, duplicates: duplicates.map(\.name))
   }
 
   private func sentence(_ parking: Parking) throws -> String {
@@ -113,17 +132,19 @@ extension Replica {
     case .newerValue: return "it has a kind of value of a newer version"
     case .tooLarge: return "a value is over the size that is sent"
     case .keyless: return "the app made its key NULL here; it is the same row again once it has a key"
+    case .merged(let into): return "it is a duplicate of \(try named(into)), which is shown"
     case .pairing: return "the file's own rows have not been compared with it yet"
     case .lost: return "the app threw its table away; its values are in the store"
     }
   }
 
-  /// Records that exist and are not shown, by table and name.
+  /// Records that exist and are not shown, by table and name; without duplicates, which are shown as others.
   public func parkedRows() throws -> [ParkedRow] {
     var out: [ParkedRow] = []
     for raw in try connection.rows(
-      "SELECT r.record, p.tid, p.kind, p.detail, p.target FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row ORDER BY p.tid, r.record"
-    ) {
+      "SELECT r.record, p.tid, p.kind, p.detail, p.target FROM main.lk_park p JOIN main.lk_row r ON r.id = p.row WHERE p.kind <> ? ORDER BY p.tid, r.record",
+      [.integer(Parking.merged(into: .zero).kind)])
+    {
       guard let name = raw[0].bytes.flatMap(RecordName.init), let table = raw[1].integer.flatMap({ tablesByID[$0] }),
         let kind = raw[2].integer,
         let parking = Parking(kind: kind, detail: raw[3].string, target: raw[4].bytes.flatMap(RecordName.init))
@@ -152,10 +173,13 @@ extension Replica {
         }
       }
       let total = totals[table.id] ?? TableTotals()
+      let merged = try connection.integer(
+        "SELECT count(*) FROM main.lk_park WHERE tid = ? AND kind = ?",
+        [.integer(table.id), .integer(Parking.merged(into: .zero).kind)])
+      let parked = try connection.integer("SELECT count(*) FROM main.lk_park WHERE tid = ?", [.integer(table.id)])
       return TableCounts(
         name: table.wire, local: local, live: total.live, deleted: total.deleted, waiting: waiting,
-        parked: Int(
-          try connection.integer("SELECT count(*) FROM main.lk_park WHERE tid = ?", [.integer(table.id)]) ?? 0),
+        parked: Int((parked ?? 0) - (merged ?? 0)), merged: Int(merged ?? 0),
         digest: total.digest)
     }
   }
@@ -208,6 +232,21 @@ extension Replica {
         try body(row)
       }
       if page.count < 1_000 { return }
+    }
+  }
+}
+
+extension Replica {
+  /// The key under which a record is shown, for people; nil if it is not.
+  public func shownKeyText(_ name: RecordName) throws -> String? {
+    try shownKey(name)?.key.map(describe).joined(separator: ",")
+  }
+
+  /// Calls `body` with every record that this file knows, deleted ones too, with all its registers.
+  public func forEachRecord(_ body: (_ table: String, _ record: RecordName, _ state: RecordState) throws -> Void) throws
+  {
+    for table in tables.sorted(by: { $0.wire.utf8.lexicographicallyPrecedes($1.wire.utf8) }) {
+      try forEachRow(table) { row in try body(table.wire, row.name, row.state) }
     }
   }
 }

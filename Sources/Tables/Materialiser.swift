@@ -31,6 +31,8 @@ final class Materialiser {
   var touched: Set<Int64> = []
   /// Rows that were shown and are not any more: table and key, for people.
   var hidden: [String] = []
+  /// What is shown for what is meant, as far as it was asked: no record is grouped otherwise while this runs.
+  var survivors: [RecordID: RecordName] = [:]
 
   struct Orphaning {
     let name: RecordName
@@ -98,7 +100,7 @@ final class Materialiser {
   /// A row to which the app gave another key: the former one in ``Row/reservedKey``.
   func noteMoved(_ row: Row) {
     guard let key = row.reservedKey else { return }
-    orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: [:]))
+    orphaning.append(Orphaning(name: row.name, table: row.table, key: key, values: nil, shown: row.formerShown))
   }
 
   /// A row that the app inserted.

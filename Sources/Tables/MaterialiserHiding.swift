@@ -25,7 +25,8 @@ extension Materialiser {
 
   func park(_ row: Row, _ parking: Parking) throws {
     if row.key != nil {
-      if row.state.isLive {
+      // What shows as one with another is not hidden.
+      if row.state.isLive, parking.kind != Parking.merged(into: .zero).kind {
         hidden.append("\(row.table.name) \(row.key.map { $0.map(describe).joined(separator: ", ") } ?? "")")
       }
       try hide(row)

@@ -38,6 +38,14 @@ extension Materialiser {
       return
     }
     guard table.shape != nil else { return try park(row, .noTable) }
+    var merged: [Int: Value] = [:]
+    if table.duplicates != nil {
+      let group = try replica.duplicates(of: row.record)
+      if group.count > 1, let best = replica.survivor(group) {
+        if best.name != row.name { return try park(row, .merged(into: best.name)) }
+        merged = try self.values(merging: group, into: row)
+      }
+    }
     if row.parking == .keyless { return try park(row, .keyless) }
     if row.key == nil, row.lacksShownValue(in: row.state) { return try park(row, .lost) }
     if let key = row.key {
@@ -64,18 +72,25 @@ extension Materialiser {
         continue
       }
       let reference = table.reference(of: column, in: row.state)
-      switch cell.value {
+      let value = merged[number] ?? cell.value
+      switch value {
       case .reference where reference == nil && column.isKey:
         // Rules that are missing here: what a key would show differs per device.
         return try park(row, .newerValue)
       case .reference(let target):
-        switch try resolve(target, reference, for: row, depth: depth) {
+        let meant = try reference.map { try self.meant(RecordID(table: $0.table, name: target)) } ?? target
+        switch try resolve(meant, reference, for: row, depth: depth) {
         case .value(let value):
           // Without a rule of its own the column shows this device's number, as its app expects, and keeps the reference.
           values[index] = value
-          if reference == nil { kept[number] = cell.value } else { targets[number] = FieldHash(target: target) }
+          if reference == nil { kept[number] = cell.value } else { targets[number] = FieldHash(target: meant) }
+          if meant != target {
+            // A duplicate of what is shown: should it be shown by itself again, this row follows it.
+            kept[number] = cell.value
+            waits.insert(target)
+          }
         case .waiting:
-          if column.isRequired { return try park(row, .waiting(target: target)) }
+          if column.isRequired { return try park(row, .waiting(target: meant)) }
           values[index] = .null
           kept[number] = cell.value
           waits.insert(target)
@@ -92,8 +107,8 @@ extension Materialiser {
         values[index] = .null
         kept[number] = cell.value
       case .null, .integer, .real, .text, .blob:
-        let value = cell.value.plain ?? .null
-        if pointsElsewhere(reference, value) {
+        let plain = value.plain ?? .null
+        if pointsElsewhere(reference, plain) {
           if column.isRequired {
             return try park(
               row, .refused("\(table.name).\(column.name) refers by a number that means another row on each device"))
@@ -101,9 +116,10 @@ extension Materialiser {
           values[index] = .null
           kept[number] = cell.value
         } else {
-          values[index] = value
+          values[index] = plain
         }
       }
+      if merged[number] != nil { kept[number] = cell.value }
     }
     if table.keyIsLocal, let key = row.reservedKey {
       let column = table.columns[table.key[0]]

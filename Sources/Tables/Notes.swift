@@ -168,7 +168,7 @@ extension Replica {
         guard wanted.createsTables, note.version == version, try create(note) else { continue }
       }
       guard let shape = try known?.shape ?? connection.shape(of: note.shape.name) else { continue }
-      if note.verdict == .sync, settings.adopted[shape.name] == nil, !wanted.createsTables,
+      if note.verdict.syncs, settings.adopted[shape.name] == nil, !wanted.createsTables,
         tables.first(where: { $0.shape?.name == shape.name }) == nil
       {
         // A table of the template that turns out to sync is filled from the zone, not from the template.

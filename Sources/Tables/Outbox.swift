@@ -30,10 +30,10 @@ extension Replica {
       writer.uint(count)
     }
     try connection.run(
-      "INSERT INTO main.lk_outbox(household, zone, name, bytes, sequence, rows) VALUES (?, ?, ?, ?, ?, ?)",
+      "INSERT INTO main.lk_outbox(household, zone, name, bytes, sequence, rows, hlc) VALUES (?, ?, ?, ?, ?, ?, ?)",
       [
         .blob(household.bytes), .blob(zone.bytes), SQLiteValue(name), .blob(bytes),
-        .integer(Int64(bitPattern: sequence)), .blob(writer.bytes),
+        .integer(Int64(bitPattern: sequence)), .blob(writer.bytes), .integer(Int64(bitPattern: clock.last.rawValue)),
       ])
     return connection.lastInsertedRow
   }
@@ -62,7 +62,12 @@ extension Replica {
   }
 
   /// Forgets an item once the store has confirmed its bytes.
-  public func acknowledge(_ id: Int64) throws {
+  /// - Parameter now: the local time, in milliseconds since 1970-01-01 UTC: whoever writes before it cannot have seen what the
+  ///   item carries.
+  public func acknowledge(_ id: Int64, now: Int64) throws {
+    if let hlc = try connection.integer("SELECT hlc FROM main.lk_outbox WHERE id = ?", [.integer(id)]) {
+      try noteSent(upTo: hlc, now: now)
+    }
     try connection.run("DELETE FROM main.lk_outbox WHERE id = ?", [.integer(id)])
   }
 

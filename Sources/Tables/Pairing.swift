@@ -44,7 +44,7 @@ public struct PairingReport: Equatable, Sendable {
 ///
 /// From attaching until the zone's rows have arrived, nothing of the file is stamped and nothing of the zone is shown
 /// (``Replica/isPairing``). Then, parents before children, a row of the file is the zone's record that has its name, made
-/// of its key; else the one that has the same unique key; else one with the same content, references translated; else, in a table of
+/// of its key; else the one that the rules take for the same; else the one that has the same unique key; else one with the same content, references translated; else, in a table of
 /// which most rows are the same under the same number, the one with that number and half its fields. What is left on either side is
 /// new to the other. No row is deleted, and no value is lost: where the two differ, the zone's is shown and the file's kept in the journal.
 extension Replica {
@@ -76,6 +76,7 @@ extension Replica {
       row.kept = [:]
       for cell in merged.cells { row.kept[table.number(of: cell.column)] = cell.value }
       try save(row)
+      try noteDuplicate(row)
       report.applied += 1
       guard let id = row.id else { continue }
       if merged.isLive {
@@ -101,9 +102,12 @@ extension Replica {
     var report = pairing.report
     // The file's own rows first: what is shown after them meets rows that are known.
     let known = try recordCount()
+    report.received = Int(
+      try connection.integer(
+        "SELECT count(*) FROM main.lk_park WHERE kind = ?", [.integer(Parking.pairing.kind)]) ?? 0)
     while try stamp(now: now, emit: emit).more {}
     report.added = try recordCount() - known
-    report.received = try showAfterPairing(pairing.differing)
+    try showAfterPairing(pairing.differing)
     return report
   }
 
@@ -112,9 +116,8 @@ extension Replica {
   }
 
   /// Shows what only the zone has, and the zone's values where the two differed: parents first, so many rows at a time.
-  private func showAfterPairing(_ differing: [RecordID]) throws -> Int {
+  private func showAfterPairing(_ differing: [RecordID]) throws {
     let limit = 20_000
-    var received = 0
     var isFirst = true
     for table in tables.sorted(by: { ($0.rank, $0.id) < ($1.rank, $1.id) }) {
       while true {
@@ -129,12 +132,16 @@ extension Replica {
           guard let name = raw[0].bytes.flatMap(RecordName.init) else { continue }
           try materialiser.enqueue(RecordID(table: table.id, name: name))
         }
-        received += page.count
         try materialiser.run()
         if page.count < limit { break }
       }
     }
-    return received
+    if tables.contains(where: { $0.duplicates != nil }) {
+      let materialiser = try Materialiser(replica: self)
+      try setState("regroup", .integer(1))
+      try materialiser.enqueueRegrouped()
+      try materialiser.run()
+    }
   }
 }
 
@@ -187,6 +194,7 @@ private struct Pairing {
       var isChanged = false
       for table in tables where pass == 0 || table.columns.contains(where: \.isReference) {
         if try pairByName(table) { isChanged = true }
+        if try pairByDuplicate(table) { isChanged = true }
         for index in table.uniqueIndexes where try pairByUnique(table, index) { isChanged = true }
         if try pairByContent(table) { isChanged = true }
       }
@@ -257,6 +265,27 @@ private struct Pairing {
           [.blob(name.bytes), .integer(table.id), .integer(Parking.pairing.kind)])
       else { return }
       found.append((candidate, id))
+    }
+    return try pair(table, found)
+  }
+
+  /// Of what shows as one row, the row that the zone shows is the one that stays: what the household refers to is no newcomer's.
+  private mutating func pairByDuplicate(_ table: SyncedTable) throws -> Bool {
+    guard table.duplicates != nil, try !isEmpty(table) else { return false }
+    var records: [[UInt8]: Int64] = [:]
+    try forEachRecord(table) { id, state in
+      guard let key = replica.duplicateKey(state, table), records[key] == nil,
+        let name = try connection.first("SELECT record FROM main.lk_row WHERE id = ?", [.integer(id)])?[0].bytes
+          .flatMap(RecordName.init),
+        let best = replica.survivor(try replica.duplicates(of: RecordID(table: table.id, name: name)))
+      else { return }
+      records[key] = best.row
+    }
+    var found: [(Candidate, Int64)] = []
+    try forEachCandidate(table) { candidate in
+      if let key = replica.duplicateKey(table, { candidate.cells[$0] }), let id = records.removeValue(forKey: key) {
+        found.append((candidate, id))
+      }
     }
     return try pair(table, found)
   }
@@ -409,7 +438,7 @@ private struct Pairing {
         row.kept[column.number] = cell
         if table.keyIsLocal, column.isKey { continue }
         isDiffering = true
-        try replica.journal(row, column, own, .paired, now: now)
+        try replica.journal(row.record, column.wire, own, .paired, now: now)
       }
       try replica.save(row)
       if isDiffering {

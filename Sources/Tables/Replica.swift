@@ -212,6 +212,10 @@ public final class Replica {
   /// The clock's last reading.
   public var lastClock: HLC { clock.last }
 
+  /// Ends the first import of a file that was made by joining: what others deleted before is history, and what they delete from now on may
+  /// have to be decided. Inside ``transaction(_:)``.
+  public func endImport() throws { try setState("importing", nil) }
+
   // MARK: The caller's state, committed with the rows
 
   /// What the caller kept under a name.

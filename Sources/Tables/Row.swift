@@ -93,6 +93,8 @@ enum Parking: Equatable {
   case keyless
   /// The file's own rows have not been compared with the zone's yet.
   case pairing
+  /// It is a duplicate of another record, which is shown.
+  case merged(into: RecordName)
 
   var kind: Int64 {
     switch self {
@@ -106,12 +108,13 @@ enum Parking: Equatable {
     case .lost: 8
     case .keyless: 9
     case .pairing: 10
+    case .merged: 11
     }
   }
 
   var target: RecordName? {
     switch self {
-    case .waiting(let target), .parentDeleted(let target), .unique(let target): target
+    case .waiting(let target), .parentDeleted(let target), .unique(let target), .merged(let target): target
     case .refused, .noTable, .newerValue, .tooLarge, .lost, .keyless, .pairing: nil
     }
   }
@@ -128,6 +131,7 @@ enum Parking: Equatable {
     case (8, _): self = .lost
     case (9, _): self = .keyless
     case (10, _): self = .pairing
+    case (11, let target?): self = .merged(into: target)
     default: return nil
     }
   }

@@ -112,9 +112,7 @@ extension Replica {
       }
     }
     if try reader.null() { return [] }
-    let nobody = Origin(device: .zero, incarnation: Incarnation(0))
-    let payload = try Payload.decode(try reader.byteString(), origin: nobody, hlc: .zero, tie: 0)
-    return payload.changes.reduce(RecordState.empty) { $0.merging($1.state) }.registers
+    return try RegisterBytes.decode(try reader.byteString()).registers
   }
 
   func unpack(key: SQLiteValue, _ table: SyncedTable) throws -> [SQLiteValue]? {
@@ -223,11 +221,7 @@ extension Replica {
     if entries.isEmpty {
       writer.null()
     } else {
-      let nobody = Origin(device: .zero, incarnation: Incarnation(0))
-      var builder = PayloadBuilder(origin: nobody, hlc: .zero)
-      builder.add(table: row.table.wire, record: row.name, entries.map { ($0.register, $0.value, .other($0.stamp)) })
-      // One row of small registers is one part.
-      writer.byteString(builder.finish().first?.bytes ?? [])
+      writer.byteString(RegisterBytes.encode(entries, of: row.table.wire, row.name))
     }
     return .blob(writer.bytes)
   }

@@ -10,13 +10,16 @@ extension TableRules {
 
   private enum Name {
     static let compress = "compress"
+    static let dedup = "dedup"
     static let identity = "identity"
     static let local = "local"
     static let localColumns = "local_columns"
     static let lookup = "lookup"
     static let ownedBy = "owned_by"
+    static let prefer = "prefer"
     static let references = "references"
     static let renamed = "renamed"
+    static let singleton = "singleton"
   }
 
   func write(to writer: inout CBORWriter) {
@@ -39,6 +42,14 @@ extension TableRules {
     if isLocal { add(Name.local) { $0.bool(true) } }
     if !localColumns.isEmpty { add(Name.localColumns) { $0.texts(localColumns) } }
     if isLookup { add(Name.lookup) { $0.bool(true) } }
+    if !dedup.isEmpty {
+      add(Name.dedup) { writer in
+        writer.array(dedup.count)
+        for part in dedup { writer.texts([part.column, part.fold.rawValue]) }
+      }
+    }
+    if let preferred { add(Name.prefer) { $0.text(preferred) } }
+    if isSingleton { add(Name.singleton) { $0.bool(true) } }
     if let ownedBy { add(Name.ownedBy) { $0.text(ownedBy) } }
     if !references.isEmpty { add(Name.references, writeReferences) }
     if !renamed.isEmpty {
@@ -98,6 +109,15 @@ extension TableRules {
       case Name.local: isLocal = try reader.bool()
       case Name.localColumns: localColumns = try reader.texts(max: 32_767)
       case Name.lookup: isLookup = try reader.bool()
+      case Name.dedup:
+        for _ in 0..<(try reader.array(max: 1_024)) {
+          try reader.array(exactly: 2)
+          let column = try reader.text(max: 1_024)
+          guard let fold = DedupColumn.Fold(rawValue: try reader.text(max: 32)) else { throw .unexpected("fold") }
+          dedup.append(DedupColumn(column, fold: fold))
+        }
+      case Name.prefer: preferred = try reader.text(max: 1_024)
+      case Name.singleton: isSingleton = try reader.bool()
       case Name.ownedBy: ownedBy = try reader.text(max: 1_024)
       case Name.references: references = try TableRules.references(from: &reader)
       case Name.renamed:
@@ -155,6 +175,9 @@ extension TableRules {
     }
     out.localColumns = localColumns.compactMap(column)
     out.ownedBy = ownedBy.flatMap(column)
+    out.preferred = preferred.flatMap(column)
+    let parts = dedup.compactMap { part in column(part.column).map { DedupColumn($0, fold: part.fold) } }
+    out.dedup = parts.count == dedup.count ? parts : []
     out.references = [:]
     for (name, rule) in references {
       guard let name = column(name) else { continue }

@@ -42,14 +42,23 @@ public struct TableRules: Equatable, Sendable {
   public var isLookup: Bool
   /// The column that refers to the row that a row belongs to. Used where part of a file is shared.
   public var ownedBy: String?
+  /// The key by which rows are the same: duplicates show as one row. Rows with NULL in it are nobody's duplicate.
+  public var dedup: [DedupColumn]
+  /// The column that says which of several duplicates survives: one where it is true; else the one of lowest record name.
+  public var preferred: String?
+  /// Whether the table has one row, the same on every device: all rows are duplicates.
+  public var isSingleton: Bool
   /// Rules of a newer version, as they came: kept and handed on.
   var newer: [String: [UInt8]] = [:]
 
   public init(
     identity: Identity? = nil, references: [String: ReferenceRule] = [:], isLocal: Bool = false,
     localColumns: [String] = [], compress: Bool = true, renamed: [String: String] = [:], isLookup: Bool = false,
-    ownedBy: String? = nil
+    ownedBy: String? = nil, dedup: [DedupColumn] = [], preferred: String? = nil, isSingleton: Bool = false
   ) {
+    self.dedup = dedup
+    self.preferred = preferred
+    self.isSingleton = isSingleton
     self.identity = identity
     self.references = references
     self.isLocal = isLocal
@@ -62,6 +71,27 @@ public struct TableRules: Equatable, Sendable {
 
   /// The names of rules that came from a newer version and are not followed here, ascending.
   public var rulesOfNewerVersion: [String] { newer.keys.sorted() }
+}
+
+/// One column of a key by which rows are duplicates.
+public struct DedupColumn: Equatable, Sendable {
+  /// How texts are compared. Other values are compared as they are.
+  public enum Fold: String, Equatable, Sendable {
+    /// Byte by byte.
+    case exact
+    /// Without white space at both ends.
+    case trim
+    /// The same, and without regard to case.
+    case nocase
+  }
+
+  public var column: String
+  public var fold: Fold
+
+  public init(_ column: String, fold: Fold = .nocase) {
+    self.column = column
+    self.fold = fold
+  }
 }
 
 /// What makes two devices' rows the same record (format §5, record name).

@@ -97,7 +97,7 @@ extension Value {
     return raw[1...].reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  var isMissing: Bool { lostFingerprint != nil }
+  package var isMissing: Bool { lostFingerprint != nil }
 
   /// A value as the table holds it, taken as it is.
   init(_ value: SQLiteValue) {

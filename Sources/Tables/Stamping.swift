@@ -28,12 +28,14 @@ extension Replica {
     isNaming = true
     namedNow = []
     defer { isNaming = false }
+    pass.holdsDeletions = try holdsDeletions
     try pass.readDeferred()
     try pass.readLogs()
     try pass.readScans()
     try pass.retireDeleted()
     try pass.compareRows()
     try pass.emitGroups(emit)
+    try pass.writeAliases(pass.regrouped, areEdited: false, at: now, emit)
     try pass.clearLogs()
     isNaming = false
     try pass.showConsequences()
@@ -91,8 +93,13 @@ struct StampPass {
 
   /// Log entries to write again at the end: of rows that wait whole.
   var held: [(String, [SQLiteValue])] = []
+  /// Records of tables in which there are duplicates, and all that may be shown otherwise for them.
+  var regrouped: [RecordID] = []
+  var affected: Set<RecordID> = []
   /// Whether an earlier pass left something.
   var hasDeferred = false
+  /// Whether deletions by others wait for a person.
+  var holdsDeletions = false
 
   init(replica: Replica, now: Int64, limit: Int) {
     self.replica = replica

@@ -71,10 +71,19 @@ extension StampPass {
   /// What the table shows of other rows follows from what was stamped: rows that refer to a deleted one, rows that
   /// waited for an inserted one, rows that a unique key kept from being shown.
   mutating func showConsequences() throws {
+    for record in affected.sorted() {
+      toShow.append(record)
+      waitersOf.append(record.name)
+    }
     if report.more { return try deferConsequences() }
     if hasDeferred { try connection.run("DELETE FROM main.lk_after") }
     let again = try replica.state("retry") != nil
-    if toShow.isEmpty, goneRows.isEmpty, movedRows.isEmpty, waitersOf.isEmpty, !again, touchedTables.isEmpty { return }
+    let isRegrouped = try replica.state("regroup") != nil
+    if toShow.isEmpty, goneRows.isEmpty, movedRows.isEmpty, waitersOf.isEmpty, !again, !isRegrouped,
+      touchedTables.isEmpty
+    {
+      return
+    }
     let materialiser = try Materialiser(replica: replica, gone: gone)
     for row in goneRows { materialiser.noteGone(row) }
     for row in movedRows { materialiser.noteMoved(row) }
@@ -84,6 +93,7 @@ extension StampPass {
       try materialiser.enqueueAllKept()
       try replica.setState("retry", nil)
     }
+    try materialiser.enqueueRegrouped()
     materialiser.touched.formUnion(touchedTables)
     try materialiser.run()
     report.hidden = materialiser.hidden

@@ -7,6 +7,14 @@ extension StampPass {
   mutating func emitGroups(_ emit: (PendingGroup) throws -> UInt64) throws {
     changes.sort { ($0.milliseconds, $0.row.table.rank, $0.order) < ($1.milliseconds, $1.row.table.rank, $1.order) }
     var notes = try replica.pendingNotes() + replica.pendingRules()
+    let edited = changes.filter { $0.kind == .update && $0.row.table.duplicates != nil }
+    if let first = edited.first {
+      // What shows as one row is put together before it is edited: else the edit would go should another of them come to be shown.
+      if !notes.isEmpty { try emitGroup([], notes, emit) }
+      notes = []
+      try writeAliases(
+        edited.map(\.row.record), areEdited: true, at: first.milliseconds, emit)
+    }
     var start = 0
     while start < changes.count {
       var end = start + 1
@@ -46,7 +54,14 @@ extension StampPass {
 
   func registers(_ change: Change) -> [(Register, RegisterValue, StampReference)] {
     switch change.kind {
-    case .delete: return [(.tombstone, .life(nil), .own)]
+    case .delete:
+      var out: [(Register, RegisterValue, StampReference)] = [(.tombstone, .life(nil), .own)]
+      if change.row.state[.alias] != nil, replica.canonical(change.row) == nil {
+        // Void because it has another key: of a deleted record nobody sees that.
+        let itself = Alias(canonical: change.row.name, keyHash: RecordName.zero.raw, isPreferred: false)
+        out.append((.alias, .alias(itself), .own))
+      }
+      return out
     case .insert, .update:
       var out: [(Register, RegisterValue, StampReference)] = change.kind == .insert ? [(.born, .life(nil), .own)] : []
       let born = change.row.born?.hlc ?? .zero
@@ -71,8 +86,10 @@ extension StampPass {
         }
       return RegisterEntry(register, stamp, value)
     }
+    if change.kind == .delete { try replica.discard(row, row.state, own, now: now) }
     row.state = row.state.merging(RecordState(entries))
     row.isStamped = true
+    if change.kind == .delete, holdsDeletions { row.state = try replica.absorbing(row.record, into: row.state) }
     switch change.kind {
     case .delete:
       row.kept = [:]
@@ -85,6 +102,26 @@ extension StampPass {
     case .update: try replica.stopWaiting(row)
     }
     try replica.save(row)
+    guard row.table.duplicates != nil else { return }
+    affected.formUnion(try replica.regroup(row))
+    regrouped.append(row.record)
+  }
+
+  /// Writes down what is one now. What is shown otherwise for it is shown with the other consequences.
+  mutating func writeAliases(
+    _ records: [RecordID], areEdited: Bool, at milliseconds: Int64, _ emit: (PendingGroup) throws -> UInt64
+  ) throws {
+    if records.isEmpty { return }
+    let gone = gone
+    let writer = AliasWriter(
+      replica: replica, row: { [replica] in try replica.loadRow($0, gone: gone) },
+      keep: { [replica] in try replica.save($0) })
+    // Whoever is stamped after this would not know of it.
+    let skipped = areEdited ? Set(changes.map(\.row.record)) : []
+    let shownOtherwise = try writer.write(
+      records, areEdited: areEdited, skipping: skipped, at: milliseconds, emit: emit)
+    if !shownOtherwise.isEmpty { report.groups += 1 }
+    affected.formUnion(shownOtherwise)
   }
 
   mutating func clearLogs() throws {

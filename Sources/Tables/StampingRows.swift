@@ -22,6 +22,12 @@ extension StampPass {
       deletedRecords.insert(row.record)
       order += 1
       changes.append(Change(row: row, kind: .delete, cells: [], milliseconds: milliseconds, order: order))
+      // With a row that stands for several, all of them go.
+      for member in try replica.duplicates(of: row.record) where member.isLive && member.name != row.name {
+        guard let other = try replica.loadRow(id: member.row), other.key == nil else { continue }
+        deletedRecords.insert(other.record)
+        changes.append(Change(row: other, kind: .delete, cells: [], milliseconds: milliseconds, order: order))
+      }
     }
   }
 
@@ -136,7 +142,8 @@ extension StampPass {
         {
           // The target was deleted, and its key perhaps taken by another row; or SET NULL did this. Nobody edited the
           // reference: it stays, and what is shown follows from the target.
-          row.keep(.reference(name), at: column)
+          // What a duplicate stands for is kept already.
+          if case .reference? = row.kept[column.number] {} else { row.keep(.reference(name), at: column) }
           note(row, column, hash, raw.isNull ? .null : value)
           isShownOtherwise = true
           toShow.append(row.record)

@@ -53,6 +53,15 @@ extension StampPass {
     let all = try connection.integer("SELECT count(*) FROM main.lk_map\(table.id)") ?? 0
     let isThrownAway = lost.count >= 50 && Int64(lost.count) * 5 >= all || Int64(lost.count) == all
     for id in lost {
+      if isThrownAway, let row = try stored(id),
+        let packed = try connection.first("SELECT key FROM main.lk_row WHERE id = ?", [.integer(id)])?[0]
+      {
+        // Rows that refer to it are looked at again: what they have is still this row's key, and it means nothing now.
+        row.reservedKey = try replica.unpack(key: packed, table)
+        row.formerShown = row.shown
+        gone[FieldHash(target: row.name)] = row.name
+        movedRows.append(row)
+      }
       try release(table, id)
       if isThrownAway {
         try connection.run("UPDATE main.lk_row SET key = NULL WHERE id = ?", [.integer(id)])

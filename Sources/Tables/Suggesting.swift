@@ -68,7 +68,7 @@ private struct Suggesting {
             table: table.name, subject: .local, confidence: .medium,
             reason: "its name looks like secrets, sessions or a cache"))
       }
-      guard table.verdict == .sync else { continue }
+      guard table.verdict.syncs else { continue }
       if let identity = try identity(shape) { all.append(identity) }
       all += try references(shape, table, shapes)
     }

@@ -5,6 +5,9 @@ public enum Verdict: String, Equatable, Sendable {
   case sync, local, singleton, refused
   /// Not attached unless named: it looks like secrets, sessions or a cache.
   case ask
+
+  /// Whether the table's rows travel.
+  var syncs: Bool { self == .sync || self == .singleton }
 }
 
 /// A reference from a table to another, declared or ruled.
@@ -37,7 +40,7 @@ public struct Survey: Equatable, Sendable {
   /// Rows whose key is NULL, by table: SQLite allows them, and they cannot sync.
   public let rowsWithoutKey: [String: Int]
 
-  public var syncing: [TableReport] { tables.filter { $0.verdict == .sync } }
+  public var syncing: [TableReport] { tables.filter(\.verdict.syncs) }
 }
 
 /// Judges every table of a file by its schema and the rules.
@@ -88,7 +91,7 @@ struct Judge {
     var reports: [TableReport] = []
     var withoutKey: [String: Int] = [:]
     for (table, verdict, reason) in verdicts {
-      guard verdict == .sync, let shape = shapes[table.name] else {
+      guard verdict.syncs, let shape = shapes[table.name] else {
         reports.append(
           TableReport(
             name: table.name, verdict: verdict, reason: reason, identity: nil, references: [], suspectedReferences: []))
@@ -104,7 +107,7 @@ struct Judge {
       }
       reports.append(
         TableReport(
-          name: table.name, verdict: .sync, reason: reason, identity: rule.identity ?? Judge.identity(of: shape),
+          name: table.name, verdict: verdict, reason: reason, identity: rule.identity ?? Judge.identity(of: shape),
           references: references(of: shape, rule), suspectedReferences: suspects(of: shape, rule, shapes)))
     }
     return Survey(
@@ -157,6 +160,22 @@ struct Judge {
         if choices.isEmpty { throw TablesError.rule("\(shape.name).\(column) does not say which tables it refers to") }
       }
     }
+    for part in rule.dedup {
+      try need(part.column)
+      if rule.localColumns.contains(where: { $0.lowercased() == part.column.lowercased() }) {
+        throw TablesError.rule(
+          "\(shape.name).\(part.column) stays on this device, so it cannot say which rows are the same")
+      }
+    }
+    if let preferred = rule.preferred {
+      try need(preferred)
+      if rule.dedup.isEmpty, !rule.isSingleton {
+        throw TablesError.rule("\(shape.name) prefers rows by \(preferred), but no rule says which rows are the same")
+      }
+    }
+    if rule.isSingleton, !rule.dedup.isEmpty {
+      throw TablesError.rule("\(shape.name) has one row only, so no columns say which rows are the same")
+    }
     if let owner = rule.ownedBy {
       try need(owner)
       guard references(of: shape, rule).contains(where: { $0.columns.map { $0.lowercased() } == [owner.lowercased()] })
@@ -197,6 +216,7 @@ struct Judge {
     if isNamed != true, !words.isDisjoint(with: Judge.smells) {
       return (.ask, "its name looks like secrets, sessions or a cache; name it to attach it")
     }
+    if rules[table.name].isSingleton { return (.singleton, "it has one row, the same on every device") }
     switch rules[table.name].identity ?? Judge.identity(of: shape) {
     case .generated: return (.sync, "rows get names of their own; integer keys may differ per device")
     case .primaryKey: return (.sync, "rows are the same where \(shape.key.map(\.name).joined(separator: ", ")) is")

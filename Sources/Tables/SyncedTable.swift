@@ -81,6 +81,8 @@ final class SyncedTable {
   /// Whether the key is an integer of this device only; the origin's travels as a hint (format §5).
   let keyIsLocal: Bool
   let compress: Bool
+  /// By what its rows are duplicates; nil if they are not.
+  var duplicates: DuplicateRule?
   /// Parents before children, as far as there is an order.
   var rank = 0
   /// Columns of other tables that refer to this one: (table, index of the column).

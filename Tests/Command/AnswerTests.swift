@@ -88,7 +88,10 @@ import Testing
     try world.shell("sqlite3 ana.db 'UPDATE entries SET cents = cents + 1'")
     let first = try world.ok("sync ana.db --home ana").data
     #expect(
-      Set(first.keys) == ["sent", "received", "waiting", "parked", "requests", "bytes_up", "bytes_down", "warnings"])
+      Set(first.keys) == [
+        "sent", "received", "waiting", "parked", "requests", "bytes_up", "bytes_down", "conflicts", "held", "decisions",
+        "warnings",
+      ])
     #expect(first["sent"] as? Int == 2)
     #expect(first["waiting"] as? Int == 0)
     #expect((first["bytes_up"] as? Int ?? 0) > 0)
@@ -178,7 +181,7 @@ import Testing
     }
     #expect(Set(zones[0].keys) == ["name", "household", "mode", "digest", "tables"])
     let tables = try #require(zones[0]["tables"] as? [[String: Any]])
-    #expect(Set(tables[0].keys) == ["name", "local", "live", "deleted", "waiting", "parked", "digest"])
+    #expect(Set(tables[0].keys) == ["name", "local", "live", "deleted", "waiting", "parked", "merged", "digest"])
     #expect(tables.map { $0["name"] as? String } == ["accounts", "entries"])
     #expect(zones[0]["digest"] as? String == zones[1]["digest"] as? String)
     try world.shell("latchkey counts ben.db --home ben --json > ben.json")
@@ -200,7 +203,10 @@ import Testing
     try world.shell("sqlite3 ben.db 'UPDATE entries SET cents = 7 WHERE id = 1'")
     for line in ["sync ben.db --home ben", "sync ana.db --home ana"] { try world.ok(line) }
     let data = try world.ok("explain ana.db entries 1 --home ana").data
-    #expect(Set(data.keys) == ["table", "record", "live", "shown", "fields", "references", "waits"])
+    #expect(
+      Set(data.keys) == [
+        "table", "record", "live", "shown", "fields", "references", "waits", "merged_into", "duplicates",
+      ])
     #expect(data["live"] as? Bool == true)
     #expect(data["shown"] as? Bool == true)
     #expect(data["waits"] is NSNull)

@@ -9,7 +9,7 @@ let verbs = [
   "decide", "counts", "explain", "members list", "members role", "members remove", "leave", "key show", "key rotate",
   "key verify", "key recovery-kit", "key recover", "key passphrase", "export", "store test", "store ls", "forget",
   "rules show", "rules suggest", "rules set", "recipe list", "recipe show", "recipe check", "conflicts list",
-  "conflicts restore", "completion", "help",
+  "conflicts restore", "trash list", "trash restore", "log", "restore", "completion", "help",
 ]
 
 @Suite struct VerbTests {

@@ -126,6 +126,75 @@ struct RosterExchangeTests {
   }
 
   @Test(
+    "who was let in by an owner that was narrowed meanwhile is not in, cannot judge that, and is told that nobody is heard"
+  )
+  func leftBehind() throws {
+    var home = try Household("left behind")
+    var ben = try home.join("Ben", as: .owner)
+    _ = try ben.round(&home.shelf)
+    let invite = try home.invite(.member, by: &ben)
+    _ = try ben.round(&home.shelf)
+    var cy = try home.newcomer("Cy", invite, by: ben)
+    _ = try cy.round(&home.shelf)
+    // Ana begins an epoch, and in it one in which Ben is a reader, and Ben lets Cy in: neither knows of the other.
+    try home.ana.state.writeNext(NextChange(), now: 2_000, random: &home.random)
+    let former = home.ana.state
+    let person = try #require(former.roster.state.device(ben.keys.id)?.person)
+    var change = NextChange(roles: [person: .reader])
+    change.narrowing = [ben.keys.id: []]
+    try home.ana.state.writeNext(change, now: 2_000, random: &home.random)
+    let admitted = try ben.sync(&home.shelf, now: 2_000)
+    try #require(admitted.admitted.count == 1)
+    let before = try cy.sync(&home.shelf, now: 3_000)
+    #expect(!before.isProvisional && !before.isLeftBehind)
+
+    for pass in 1...6 {
+      _ = try home.ana.round(&home.shelf, now: Int64(pass) * 90_000_000)
+      _ = try ben.round(&home.shelf, now: Int64(pass) * 90_000_000)
+      let report = try cy.sync(&home.shelf, now: Int64(pass) * 90_000_000 + 1)
+      #expect(report.isLeftBehind)
+      #expect(report.isProvisional == false)
+    }
+    #expect(home.ana.state.roster.state.device(cy.keys.id) == nil)
+    let others = try ben.sync(&home.shelf, now: 600_000_000)
+    #expect(!others.isLeftBehind)
+  }
+
+  @Test("whose admission does not count because of who let it in is let in by another invite")
+  func again() throws {
+    var home = try Household("again")
+    var ben = try home.join("Ben", as: .owner)
+    _ = try ben.round(&home.shelf)
+    let first = try home.invite(.member, by: &ben)
+    _ = try ben.round(&home.shelf)
+    var cy = try home.newcomer("Cy", first, by: ben)
+    _ = try cy.round(&home.shelf)
+    let person = try #require(home.ana.state.roster.state.device(ben.keys.id)?.person)
+    try home.ana.state.writeNext(
+      NextChange(roles: [person: .reader], narrowing: [ben.keys.id: []]), now: 2_000, random: &home.random)
+    try #require(try ben.sync(&home.shelf, now: 2_000).admitted.count == 1)
+    _ = try home.ana.round(&home.shelf, now: 3_000)
+    _ = try home.ana.round(&home.shelf, now: 4_000)
+    try #require(home.ana.state.roster.state.device(cy.keys.id) == nil)
+    try #require(home.ana.state.roster.keys(of: cy.keys.id) != nil)
+
+    let second = try home.invite(.member)
+    _ = try home.ana.round(&home.shelf, now: 5_000)
+    let current = try home.current
+    let claim = Claim(
+      household: home.keys.household, invite: second.terms.id, chain: cy.chain, personName: "Cy", deviceName: "phone",
+      epoch: current.epoch, claimKey: second.link.claimKey, device: cy.keys)
+    let name = current.claimName(invite: second.terms.id, device: cy.keys.id)
+    let sealed = try Envelope.seal(
+      claim.bytes, at: current.place(.claim, zone: .roster, name: name),
+      key: current.zoneKey(.roster), nonce: EnvelopeNonce(&home.random))
+    home.shelf.objects[current.objectName(zone: .roster, name)] = sealed
+    let report = try home.ana.sync(&home.shelf, now: 6_000)
+    #expect(report.admitted.count == 1)
+    #expect(home.ana.state.roster.role(of: cy.keys.id) == .member)
+  }
+
+  @Test(
     "a Next that nobody can judge holds the outbox for a day, and a member's word that somebody is removed is not taken for it"
   )
   func unjudgedNext() throws {

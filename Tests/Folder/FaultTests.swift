@@ -1,8 +1,9 @@
 import Foundation
 import LatchkeyEncoding
-import LatchkeyFolder
 import LatchkeyStorage
 import Testing
+
+@testable import LatchkeyFolder
 
 /// Every system call of the adapter fails once, in every way.
 @Suite struct FaultTests {
@@ -115,6 +116,36 @@ import Testing
       files.fail(every: .syncDirectory, code)
       let store = try await folder.open(files)
       await #expect(throws: StorageError.self) { try await store.put(try name("a"), bytes) }
+    }
+  }
+
+  @Test("SMB's word for a directory that it cannot force onto the medium is not taken for one that is gone")
+  func directorySyncOnSMB() throws {
+    #expect(PosixFiles.syncFailure(ENOENT) == EINVAL && PosixFiles.syncFailure(EIO) == EIO)
+    let error = #expect(throws: SystemCallError.self) { try PosixFiles().syncDirectory("/nonexistent/place") }
+    #expect(error?.code == ENOENT)
+  }
+
+  @Test("a name that is away for a moment, as on NFS while it is moved there, is looked for once more")
+  func awayForAMoment() async throws {
+    for code in [ENOENT, ESTALE] {
+      let (folder, files) = (try TemporaryFolder(), FaultyFiles())
+      let store = try await folder.open(files)
+      try await store.put(try name("p/a"), bytes)
+      files.fail(at: nil)
+      #expect(try await store.get(try name("p/a")) == bytes)
+      let last = try #require(files.calls.firstIndex(of: .open))
+      files.fail(at: last, .init(code: code))
+      if code == ENOENT {
+        #expect(try await store.get(try name("p/a")) == bytes)
+      } else {
+        await #expect { _ = try await store.get(try name("p/a")) } throws: { cause($0) == .storeMissing }
+      }
+      files.fail(at: nil)
+      #expect(try await store.head(try name("p/a")) == bytes.count)
+      let look = try #require(files.calls.lastIndex(of: .status))
+      files.fail(at: look, .init(code: ENOENT))
+      #expect(try await store.head(try name("p/a")) == bytes.count)
     }
   }
 

@@ -184,7 +184,7 @@ struct HTTPFaultTests {
     var configuration = HTTPConfiguration()
     configuration.caFile = "/nonexistent/ca.pem"
     let error = #expect(throws: HTTPError.self) { _ = try HTTPClient(configuration) }
-    #expect(error?.cause == .configuration)
+    #expect(error?.cause == .unusableFile)
     #expect(error?.detail.contains("/nonexistent/ca.pem") == true)
   }
 

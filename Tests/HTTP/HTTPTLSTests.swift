@@ -27,23 +27,83 @@ struct HTTPTLSTests {
     let response = try await HTTPClient(configuration).send(HTTPRequest("GET", url))
     #expect(response.status == 200)
 
-    let system = try await failure(HTTPConfiguration(), url)
-    configuration.caFile = server.file("other.pem")
-    let wrong = try await failure(configuration, url)
-    for error in [system, wrong] {
-      #expect(error?.cause == .untrustedCertificate)
-      #expect(error?.mayHaveArrived == false)
-      let translated = error?.storageError(.open, nil)
-      #expect(translated?.cause == .tls)
-      #expect(translated?.description.contains("ca=FILE") == true)
-    }
+    var mistakes = [try await failure(HTTPConfiguration(), url)]
+    #expect(mistakes[0]?.cause == .untrustedCertificate(.unknownAuthority))
+    let other = server.file("other.pem")
+    configuration.caFile = other
+    mistakes.append(try await failure(configuration, url))
+    #expect(mistakes[1]?.cause == .untrustedCertificate(.otherAuthority(file: other)))
     // The certificate names the address and not the name.
     configuration.caFile = server.file("ca.pem")
     let name = HTTPURL(isSecure: true, host: "localhost", port: server.port)
-    #expect(try await failure(configuration, name)?.cause == .untrustedCertificate)
-    // A file that is no certificate.
+    mistakes.append(try await failure(configuration, name))
+    #expect(mistakes[2]?.cause == .untrustedCertificate(.otherHost))
+    // A file that is no certificate, and one that is not there.
     configuration.caFile = server.file("ca.key")
-    #expect(try await failure(configuration, url)?.cause == .configuration)
+    mistakes.append(try await failure(configuration, url))
+    configuration.caFile = server.file("nowhere.pem")
+    mistakes.append(try await failure(configuration, url))
+    #expect(mistakes[3...].allSatisfy { $0?.cause == .unusableFile })
+    let errors = mistakes.compactMap { $0?.storageError(.open, nil) }
+    #expect(errors.map(\.cause) == [.tls, .tls, .tls, .config, .config])
+    #expect(mistakes.allSatisfy { $0?.mayHaveArrived == false })
+    // Each says something else, and what to do about it.
+    #expect(Set(errors.map(\.description)).count == 5)
+    #expect(Set(errors.map(\.next)).count == 4 && errors.allSatisfy { !$0.advice.isEmpty })
+    for (error, hint) in zip(errors, ["add ca=FILE", "leave ca= out", "Write the host", "ca.key", "nowhere.pem"]) {
+      #expect(error.description.contains(hint), "\(error)")
+    }
+  }
+
+  @Test(
+    "what is wrong with a certificate is read from the words of OpenSSL and libcurl",
+    arguments: [
+      ("SSL certificate problem: unable to get local issuer certificate", HTTPError.Distrust.unknownAuthority),
+      ("SSL certificate problem: self-signed certificate in certificate chain", .unknownAuthority),
+      ("SSL certificate problem: unable to verify the first certificate", .unknownAuthority),
+      ("SSL certificate problem: certificate has expired", .outOfDate),
+      ("SSL certificate problem: certificate is not yet valid", .outOfDate),
+      ("SSL: no alternative certificate subject name matches target host name 'x'", .otherHost),
+      ("SSL: certificate subject name 'x' does not match target host name 'y'", .otherHost),
+      ("SSL certificate problem: something new", .other),
+    ])
+  func distrust(said: String, expected: HTTPError.Distrust) {
+    #expect(Transfer.distrust(said, nil) == expected)
+    let own = Transfer.distrust(said, "/ca.pem")
+    #expect(own == (expected == .unknownAuthority ? .otherAuthority(file: "/ca.pem") : expected))
+  }
+
+  @Test(
+    "a kept connection that breaks under a large body after a small one is a lost connection, the handshake after it too",
+    arguments: [3000, 40_000, 400_000, 3_000_000], [true, false])
+  func brokenUpload(after: Int, isReset: Bool) async throws {
+    let server = try ScriptedServer { _ in .answer(201) }
+    let certificates = try Certificates.shared()
+    let front = try TLSFront(to: server.port, certificates) {
+      switch $0 {
+      case 1: TLSFront.Break(after: after, isReset: isReset)
+      case 2: TLSFront.Break(after: 100, isReset: isReset)
+      default: nil
+      }
+    }
+    var configuration = HTTPConfiguration()
+    configuration.caFile = certificates.file("ca.pem")
+    let client = try HTTPClient(configuration)
+    let url = HTTPURL(isSecure: true, host: "127.0.0.1", port: front.port)
+    #expect(try await client.send(HTTPRequest("PUT", url, body: [1])).status == 201)
+    let large = HTTPRequest("PUT", url, body: [UInt8](repeating: 7, count: 4 << 20))
+    var failures: [HTTPError] = []
+    while front.connections < 3 {
+      do throws(HTTPError) { #expect(try await client.send(large).status == 201) } catch { failures.append(error) }
+    }
+    // What goes once more by itself breaks again.
+    #expect(!failures.isEmpty)
+    for error in failures {
+      #expect(error.cause == .connectionLost, "\(error)")
+      #expect(error.storageError(.put, nil, changes: true).isRetryable)
+    }
+    #expect(failures[0].mayHaveArrived && failures[0].storageError(.put, nil, changes: true).effect == .unknown)
+    #expect(server.requests.last?.body.count == 4 << 20)
   }
 
   @Test("a server that wants a client's certificate gets it, and refuses who has none")

@@ -1,5 +1,6 @@
 import Foundation
 import Latchkey
+import LatchkeyKeyring
 import LatchkeyKeys
 import Testing
 
@@ -291,6 +292,10 @@ struct MembersTests {
     _ = try await ana.sync()
     _ = try await eve.sync()
     #expect(try await names(eve) == ["Ana", "Ben", "Eve"])
+    // The link is gone, and what it opened stays: rows may wait in an epoch that nothing else opens.
+    let known = try #require(try FileKeyring(home: place.path("eve")).load().households.first { $0.name == "Smith" })
+    #expect(known.joining == nil)
+    #expect(known.epochs.count > 3)
   }
 
   @Test("an invite that is withdrawn lets nobody in who has claimed and was not seen yet; one that was used says so")

@@ -109,7 +109,10 @@ struct RealServerTests {
       var untrusting = configuration
       untrusting.http.caFile = nil
       errors.append(await refusal(untrusting))
-      #expect(errors.last??.cause == .tls)
+      #expect(errors.last??.cause == .tls && errors.last??.next.contains("add ca=FILE") == true)
+      untrusting.http.caFile = try RealServers.otherAuthority(than: configuration.http.caFile)
+      errors.append(await refusal(untrusting))
+      #expect(errors.last??.cause == .tls && errors.last??.next.contains("leave ca= out") == true)
     }
     let texts = errors.compactMap { $0.map { "\($0)" } }
     for text in texts { #expect(!text.contains(secret) && !text.contains(good.secretKey)) }
@@ -143,7 +146,10 @@ struct RealServerTests {
       var untrusting = configuration
       untrusting.http.caFile = nil
       errors.append(await refusal(untrusting, good))
-      #expect(errors.last??.cause == .tls)
+      #expect(errors.last??.cause == .tls && errors.last??.next.contains("add ca=FILE") == true)
+      untrusting.http.caFile = try RealServers.otherAuthority(than: configuration.http.caFile)
+      errors.append(await refusal(untrusting, good))
+      #expect(errors.last??.cause == .tls && errors.last??.next.contains("leave ca= out") == true)
       // Plain words to a port that speaks TLS: some servers explain, others hang up.
       root = configuration.root
       root.isSecure = false

@@ -30,6 +30,12 @@ enum RealServers {
     return try WebDAVConfiguration(locator).root.port
   }
 
+  /// The file of an authority that another of the servers has.
+  static func otherAuthority(than file: String?) throws -> String {
+    let files = urls.compactMap { $0.split(separator: "ca=", maxSplits: 1).dropFirst().first.map(String.init) }
+    return try #require(files.first { $0 != file })
+  }
+
   /// The URL of a place beside another: what one test leaves there is nothing to the next.
   static func beside(_ url: String, _ name: String) throws -> String {
     let parts = url.split(separator: "?", maxSplits: 1)

@@ -74,14 +74,11 @@ struct TwoDeviceTests {
     await expect(
       ["store-unavailable"], "nobody there", store.replacing("127.0.0.1:\(port)", with: "127.0.0.1:1"), right)
     if isSecure {
-      let other = try #require(RealServers.webDAV.first { $0.contains("ca=") }?.split(separator: "ca=").last)
-      let own = try #require(store.split(separator: "ca=").last)
+      let own = String(try #require(store.split(separator: "ca=").last))
+      let other = try RealServers.otherAuthority(than: own)
       await expect(["store-tls"], "wrong authority", store.replacing(own, with: other), right)
-      // The same message: the certificate is of nobody who is trusted here.
-      let untrusted = await #expect(throws: LatchkeyError.self) {
-        _ = try await home.listStore(store.replacing("&ca=\(own)", with: ""), credential: right)
-      }
-      #expect(untrusted?.code == "store-tls")
+      await expect(["store-tls"], "no authority", store.replacing("&ca=\(own)", with: ""), right)
+      await expect(["store-config"], "a file that is not there", store.replacing(own, with: own + ".not"), right)
       await expect(
         ["store-config", "store-unavailable", "store-protocol-violation"], "plain words to TLS",
         store.replacing("endpoint=https:", with: "endpoint=http:").replacing("&ca=\(own)", with: ""), right)

@@ -87,6 +87,38 @@ struct S3FaultTests {
     #expect(service.server.requests.count == requests)
   }
 
+  @Test(
+    "over TLS, a kept connection that breaks under a large put after a small one is settled inside the put, whether it had arrived or not",
+    arguments: [20_000, 2_000_000])
+  func brokenSecureUpload(after: Int) async throws {
+    for isReset in [true, false] {
+      let service = try ScriptedS3()
+      let certificates = try Certificates.shared()
+      let front = try TLSFront(to: service.server.port, certificates) {
+        $0 == 1 ? TLSFront.Break(after: after, isReset: isReset) : nil
+      }
+      var configuration = service.configuration
+      configuration.endpoint = HTTPURL(isSecure: true, host: "127.0.0.1", port: front.port)
+      configuration.http.caFile = certificates.file("ca.pem")
+      let store = try await service.open(configuration)
+      try await store.put(name, bytes)
+      let large = try #require(ObjectName("n/large"))
+      let body = [UInt8](repeating: 7, count: 4 << 20)
+      let before = service.count("GET")
+      do throws(StorageError) {
+        try await store.put(large, body)
+        // Sent once more by the transport, since not a byte had left.
+        #expect(service.objects[configuration.key(large.text)] == body)
+      } catch {
+        #expect(error.cause == .unavailable && error.effect == .unknown && error.isRetryable, "\(error)")
+        // It looked whether the object is there.
+        #expect(service.count("GET") == before + 1)
+        try await store.put(large, body)
+      }
+      #expect(try await store.get(large) == body)
+    }
+  }
+
   @Test("a body shorter than announced is truncated; a part other than the one asked for is refused")
   func parts() async throws {
     let (service, store) = try await warm()
@@ -257,7 +289,15 @@ struct S3FaultTests {
     let (other, store) = try await warm()
     other.fail("PUT", ScriptedS3.error(403, "AccessDenied"))
     let readOnly = await failure { try await store.put(name, bytes) }
-    #expect(readOnly?.cause == .forbidden)
+    #expect(readOnly?.cause == .forbidden && readOnly?.next.contains("may not write") == true)
+    other.fail("GET", ScriptedS3.error(403, "AccessDenied"), times: 2)
+    let unreadable = await failure { _ = try await store.get(name) }
+    let unlisted = await failure { _ = try await store.listAll() }
+    #expect(unreadable?.next.contains("may not read") == true && unlisted?.next.contains("may not list") == true)
+    let words = "Client sent an HTTP request to an HTTPS server.\n"
+    other.fail("GET", .answer(400, body: Array(words.utf8)))
+    let plain = await failure { _ = try await store.listAll() }
+    #expect(plain?.cause == .config && plain?.next.contains("endpoint=https") == true)
     let codes: [(Int, String, StorageError.Cause)] = [
       (507, "InsufficientStorage", .quotaExceeded), (403, "QuotaExceeded", .quotaExceeded),
       (413, "EntityTooLarge", .tooLarge), (400, "EntityTooLarge", .tooLarge), (423, "Locked", .conflict),
@@ -277,7 +317,9 @@ struct S3FaultTests {
     let nobody = await failure { _ = try await service.open(configuration) }
     #expect(nobody?.description.contains(unreachable) == true)
 
-    let all = messages.map(\.0) + [readOnly, wrongPlace, nobody].compactMap { $0.map { "\($0)" } }
+    let others = [readOnly, unreadable, unlisted, plain, wrongPlace, nobody].compactMap(\.self)
+    let all = messages.map(\.0) + others.map { "\($0)" }
+    #expect(Set(all).count == 11 && Set(others.map(\.next)).count == 6)
     for text in all {
       for secret in ["hunter", ScriptedS3.secretKey, "Signature=", "AKIDWRONG"] {
         #expect(!text.contains(secret), "\(text)")

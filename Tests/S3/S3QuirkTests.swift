@@ -245,6 +245,46 @@ struct S3QuirkTests {
     #expect(error?.cause == .forbidden)
   }
 
+  @Test(
+    "25: where deletions come late (Swift), an object that was deleted may be listed and read, and is deleted again")
+  func lateDeletions() async throws {
+    let (service, store) = try await warm()
+    try await store.put(name, bytes)
+    service.fail("DELETE", .answer(204))
+    try await store.delete(name)
+    #expect(try await store.listAll().map(\.name) == [name])
+    try await store.put(name, bytes)
+    try await store.delete(name)
+    #expect(try await store.listAll().isEmpty)
+    try await store.delete(name)
+  }
+
+  @Test(
+    "2, 41, 43: no entity tag is ever sent as a condition, nor believed: an object is created once and never replaced")
+  func entityTags() async throws {
+    let (service, store) = try await warm()
+    try await store.put(name, bytes)
+    try await store.put(name, bytes)
+    _ = try await store.get(name)
+    for request in service.server.requests {
+      for field in ["If-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"] {
+        #expect(request.header(field) == nil)
+      }
+      #expect([nil, "*"].contains(request.header("If-None-Match")))
+    }
+  }
+
+  @Test("12, 13: a body is signed whole and sent with its length, never in signed chunks or as a stream")
+  func wholeBodies() async throws {
+    let (service, store) = try await warm()
+    try await store.put(name, [UInt8](repeating: 7, count: 3 << 20))
+    let put = try #require(service.server.requests.last { $0.method == "PUT" })
+    #expect(put.header("Content-Length") == "\(3 << 20)")
+    #expect(put.header("x-amz-content-sha256") == SHA256.hex(put.body))
+    #expect(put.header("Content-Encoding") == nil && put.header("x-amz-decoded-content-length") == nil)
+    #expect(put.header("Transfer-Encoding") == nil && put.header("x-amz-trailer") == nil)
+  }
+
   @Test("26: a bucket that is gone is a missing store for every operation, never an absent object or an empty listing")
   func missingBucket() async throws {
     let (service, store) = try await warm()

@@ -37,15 +37,19 @@ final class Device {
   var round: SyncRound?
   var effect: Effect?
   var lastReport: RoundReport?
+  /// Its link was of no use: somebody has to give it another one.
+  var asksForLink = false
 
   /// Own logs that began with what a store had lost, and where that ends.
   var republished: [Origin: UInt64] = [:]
   /// Sent so far, and how far what was accepted has got: must never fall.
   var seen = Progress()
 
+  /// Entries that were accepted from others.
+  var accepted: Set<EntryPlace> = []
   struct Progress {
     var clock: UInt64 = 0
-    var sequence: UInt64 = 0
+    var sequence: [Origin: UInt64] = [:]
     var accepted: [Origin: UInt64] = [:]
     /// The last row of the outbox that was looked at.
     var outbox: Int64 = 0
@@ -61,7 +65,19 @@ final class Device {
   }
 
   var name: String { "d\(index)" }
-  var isMember: Bool { kept != nil }
+  /// Whether it reads the household, let in or not. One that asks for another link goes on with what it knows.
+  var isMember: Bool { kept != nil && !asksForLink }
+  /// What it may do, as far as it knows; nil while it is not in.
+  var role: Role? { kept.flatMap { $0.roster.role(of: keys.id) } }
+  /// Whether it knows that it was removed.
+  var isRemoved: Bool { kept?.isRemoved == true || lastReport?.isRemoved == true }
+
+  /// The keys that it keeps when it gives up a link.
+  func held(with opened: [EpochKeys]) -> [EpochID: EpochKey] {
+    var held = secrets.held
+    for keys in (kept?.epochs ?? []) + opened { held[keys.epoch] = keys.key }
+    return held
+  }
 
   /// The process ends: what was not kept is gone.
   func loseRound() {

@@ -88,12 +88,29 @@ struct Ledger {
 
   private mutating func remember(_ name: ObjectName, _ bytes: [UInt8]) throws {
     if let known = contents[name] {
-      // A copy of the roster is named by what it says: whoever puts back what a store lost seals the same with another nonce.
-      let isCopy = name.text.dropFirst(33).hasPrefix("r/")
-      guard known == bytes || isCopy else { throw Violation(.overwrite, "\(name) has two contents") }
+      guard try known == bytes || isSame(name, known, bytes) else {
+        throw Violation(.overwrite, "\(name) has two contents")
+      }
     } else {
       contents[name] = bytes
     }
+  }
+
+  /// Whether two objects of the roster that anybody may put where they belong say the same.
+  private func isSame(_ name: ObjectName, _ a: [UInt8], _ b: [UInt8]) throws -> Bool {
+    guard let keys = keys[String(name.text.prefix(32))], let below = ObjectName(String(name.text.dropFirst(33))) else {
+      return false
+    }
+    let kind: ObjectKind
+    switch below.text.prefix(2) {
+    case "r/": kind = .rosterCopy
+    case "n/": kind = .next
+    case "c/": kind = .claim
+    default: return false
+    }
+    let place = keys.place(kind, zone: .roster, name: below)
+    let key = keys.zoneKey(.roster)
+    return try Envelope.open(a, at: place, key: key) == Envelope.open(b, at: place, key: key)
   }
 
   private func checkPlaintext(_ name: String, _ bytes: [UInt8]) throws {

@@ -39,6 +39,21 @@ enum Mark: Int, CaseIterable {
   case filledIn
   case emptyRounds
   case republished
+  case removals
+  case narrowings
+  case widenings
+  case rotations
+  case leaves
+  case withdrawals
+  case epochsSideBySide
+  case removedWrite
+  case heldOutboxes
+  case carries
+  case invitedAgain
+  case restores
+  case renewals
+  case latecomers
+  case leftBehind
 }
 
 /// How often each situation was reached.

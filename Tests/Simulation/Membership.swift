@@ -85,19 +85,23 @@ extension World {
 
   /// A device that may invite opens an invite, between two of its own rounds.
   private func invite(_ device: Device, _ random: inout Stream) throws {
-    let owners = devices.filter { other in
-      other.round == nil && other.kept.map { $0.roster.role(of: other.keys.id) == .owner } == true
+    // Nobody hands out a link into an epoch whose roster the store has not confirmed.
+    let owners = devices.filter {
+      $0.round == nil && $0.role == .owner && !$0.isRemoved && $0.kept?.outbox.isEmpty == true
     }
     guard let inviter = random.pick(owners), var state = inviter.kept else { return }
     var secure = secureRandom()
     let secret = InviteSecret(&secure)
     let link = secret.keys
     let role: InviteRole =
-      swarm.isPrivate || (random.chance(20) && inviter.index == 0) ? .mine : random.chance(50) ? .owner : .member
+      swarm.isPrivate || random.chance(20)
+      ? .mine
+      : random.chance(50) ? .owner : random.chance(swarm.memberShare > 0 ? 15 : 0) ? .reader : .member
     let id = InviteID(secure.bytes(16)) ?? .zero
     let expiry = UInt64(time) + 400 * 365 * 86_400_000
     let terms = OpenInvite(
       id: id, claimKey: link.claimKey.publicKey, boxKey: link.boxKey.publicKey, role: role, expiry: expiry)
+    guard state.roster.refusal(of: .openInvite(terms), by: state.log.origin) == nil else { return }
     try state.write(.openInvite(terms), now: now(inviter))
     try state.seal(now: now(inviter), random: &secure)
     inviter.kept = state
@@ -126,17 +130,19 @@ extension World {
     guard blob.belongs(to: invitation.link), let opened = blob.open(with: link), opened.epoch == blob.epoch else {
       throw Violation(.membership, "\(device.name): the invite is not what the link says")
     }
-    // In a real household the inviter's chain is read from the roster; here it is the person's first device.
-    if invitation.link.role == .mine, invitation.inviter != 0 {
-      links[device.index] = nil
-      return
-    }
     guard let genesis = try findGenesis(opened, &random) else { return }
     ledger.learn([opened])
     var secure = secureRandom()
     device.secrets = HouseholdSecrets(
-      device: device.keys, held: [opened.epoch: opened.key],
+      device: device.keys, held: device.held(with: [opened]),
       link: HouseholdSecrets.Link(invite: blob.invite, box: link.boxKey))
+    if let kept = device.kept {
+      // It knows the household, and answers with another link.
+      device.asksForLink = false
+      device.kept = try HouseholdState(decoding: kept.encoded(), secrets: device.secrets)
+      try claim(device)
+      return
+    }
     let origin = Origin(device: device.keys.id, incarnation: Incarnation(secure.bytes(8)) ?? Incarnation(1))
     device.kept = try HouseholdState(
       household: blob.household, epoch: blob.epoch, genesis: genesis, origin: origin, secrets: device.secrets)
@@ -152,13 +158,12 @@ extension World {
     var secure = secureRandom()
     let claim: Claim
     if invitation.link.role == .mine {
-      // In a real household the inviter's chain is read from the roster; here it is the person's first device.
-      guard let founder = state.roster.state.genesis?.chain else { throw Violation(.defect, "no Genesis") }
+      // A real newcomer reads the roster before it claims; here the inviter says who it is.
       let inviter = devices[invitation.inviter]
-      let request = Certificate(request: device.keys, person: founder.person, signer: founder.keys.id)
-      guard founder.keys.id == inviter.keys.id else { throw Violation(.membership, "a link of nobody's own device") }
+      guard let chain = inviter.kept?.roster.state.device(inviter.keys.id)?.chain else { return }
+      let request = Certificate(request: device.keys, person: chain.person, signer: inviter.keys.id)
       claim = Claim(
-        household: state.household, invite: invitation.id, joining: founder, request: request,
+        household: state.household, invite: invitation.id, joining: chain, request: request,
         personName: "\(AppSchema.canary) Ana", deviceName: "\(AppSchema.canary) \(device.name)", epoch: state.epoch,
         claimKey: link.claimKey, device: device.keys)
       marks[.ownDevices] += 1
@@ -171,6 +176,33 @@ extension World {
     try state.enqueue(claim, random: &secure)
     device.kept = state
     trace.note("\(device.name) claims")
+  }
+
+  /// A device that was let in forgets its link, and keeps what it opened.
+  func forgetLink(_ device: Device) throws {
+    guard device.secrets.link != nil, let kept = device.kept, !kept.isProvisional else { return }
+    device.secrets = HouseholdSecrets(device: device.keys, held: device.held(with: []))
+    device.kept = try HouseholdState(decoding: kept.encoded(), secrets: device.secrets)
+  }
+
+  /// A newcomer whose link was withdrawn, used or left behind asks for another one, as people do.
+  ///
+  /// - Returns: whether it begins anew.
+  func needsAnotherInvite(_ device: Device) throws -> Bool {
+    guard let kept = device.kept, kept.isProvisional, let invitation = links[device.index] else { return false }
+    let invites = kept.roster.state.invites.filter { $0.terms.id == invitation.id }
+    let admitted = invites.contains { $0.admitted.contains(device.keys.id) }
+    guard !invites.isEmpty, !admitted, invites.allSatisfy({ $0.status(now: 0) != .open }) else { return false }
+    inviteAgain(device)
+    return true
+  }
+
+  func inviteAgain(_ device: Device) {
+    links[device.index] = nil
+    device.asksForLink = true
+    device.loseRound()
+    marks[.invitedAgain] += 1
+    trace.note("\(device.name) needs another invite")
   }
 
   private func findGenesis(_ keys: EpochKeys, _ random: inout Stream) throws -> StoredEntry? {

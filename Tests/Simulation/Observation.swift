@@ -54,13 +54,21 @@ extension World {
         let stamp = Stamp(hlc: HLC(rawValue: body.group.hlc), origin: body.origin, tie: body.group.tie)
         let payload = try Payload.decode(
           entry.payload(body), origin: body.origin, hlc: stamp.hlc, tie: body.group.tie)
+        let place = EntryPlace(origin: body.origin, sequence: body.sequence)
+        var writes: [Publication] = []
         for change in payload.changes {
+          if let carried = try oracle.carried(change) {
+            writes.append(carried)
+            continue
+          }
           let isRepeated = body.sequence <= device.republished[body.origin] ?? 0
           guard let publication = try Publication(change, own: stamp, isRepeated: isRepeated) else { continue }
           if trace.isVerbose { print("  \(publication)") }
           try device.baseline.publish(publication)
           try oracle.add(publication, &marks)
+          writes.append(publication)
         }
+        oracle.log(writes, at: place, citing: body.rosterHeads)
       }
     }
   }
@@ -71,10 +79,10 @@ extension World {
     guard clock >= device.seen.clock else { throw Violation(.monotony, "\(device.name): the clock fell") }
     device.seen.clock = clock
     if let log = try performer.ownLog() {
-      guard log.lastSequence >= device.seen.sequence else {
+      guard log.lastSequence >= device.seen.sequence[log.origin] ?? 0 else {
         throw Violation(.monotony, "\(device.name): its own log fell")
       }
-      device.seen.sequence = log.lastSequence
+      device.seen.sequence[log.origin] = log.lastSequence
     }
     for (origin, author) in try performer.belief().authors {
       let sequence = author.mark?.sequence ?? 0

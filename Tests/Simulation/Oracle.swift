@@ -27,14 +27,24 @@ enum Field: Hashable, CustomStringConvertible {
   }
 }
 
+/// Where an entry stands.
+struct EntryPlace: Hashable, Comparable {
+  let origin: Origin
+  let sequence: UInt64
+
+  static func < (a: Self, b: Self) -> Bool {
+    a.origin == b.origin ? a.sequence < b.sequence : a.origin < b.origin
+  }
+}
+
 /// One record's change, as it was published.
 struct Publication {
-  let origin: Origin
-  let stamp: Stamp
   let table: Int
   let record: RecordName
-  var born = false
-  var deleted = false
+  /// The group's own, or of what is carried the record's newest.
+  var stamp: Stamp
+  var born: Stamp?
+  var deleted: Stamp?
   /// By column index.
   var cells: [Int: (stamp: Stamp, field: Field)] = [:]
 
@@ -42,20 +52,33 @@ struct Publication {
   ///   counted when they were published first. Nil if there are no others.
   /// - Throws: ``Violation`` for registers that the app's work cannot lead to.
   init?(_ change: RecordChange, own stamp: Stamp, isRepeated: Bool) throws {
+    try self.init(change)
+    self.stamp = stamp
+    // What a migration wrote into its new column counts from the insert of its row.
+    func isOwn(_ other: Stamp) throws -> Bool {
+      if other == stamp || other.isFilledIn && other.origin == stamp.origin && other < stamp { return true }
+      guard isRepeated else { throw Violation(.capture, "a stamp that is not the group's own") }
+      return false
+    }
+    if let written = born, try !isOwn(written) { born = nil }
+    if let written = deleted, try !isOwn(written) { deleted = nil }
+    cells = try cells.filter { try isOwn($0.value.stamp) }
+    if born == nil, deleted == nil, cells.isEmpty { return nil }
+  }
+
+  /// All of it, whoever wrote it.
+  init(_ change: RecordChange) throws {
     guard let table = AppSchema.tables.firstIndex(where: { $0.name == change.table }) else {
       throw Violation(.capture, "rows of \(change.table) were published")
     }
-    (origin, self.stamp, self.table, record) = (stamp.origin, stamp, table, change.record)
+    guard let newest = change.state.registers.map(\.stamp).max() else {
+      throw Violation(.capture, "a change of nothing")
+    }
+    (stamp, self.table, record) = (newest, table, change.record)
     for entry in change.state.registers {
-      // What a migration wrote into its new column counts from the insert of its row.
-      let isFilledIn = entry.stamp.isFilledIn && entry.stamp.origin == stamp.origin && entry.stamp < stamp
-      guard entry.stamp == stamp || isFilledIn else {
-        if isRepeated { continue }
-        throw Violation(.capture, "a stamp that is not the group's own")
-      }
       switch (entry.register, entry.value) {
-      case (.born, _): born = true
-      case (.tombstone, _): deleted = true
+      case (.born, _): born = entry.stamp
+      case (.tombstone, _): deleted = entry.stamp
       case (.cell(let name), .cell(let value)):
         guard let column = AppSchema.tables[table].columns.firstIndex(where: { $0.name == name }),
           !AppSchema.tables[table].columns[column].isLocal
@@ -65,7 +88,6 @@ struct Publication {
         throw Violation(.capture, "an unexpected register \(entry.register)")
       }
     }
-    if isRepeated, !born, !deleted, cells.isEmpty { return nil }
   }
 }
 
@@ -75,7 +97,7 @@ extension Publication: CustomStringConvertible {
     let fields = cells.sorted { $0.key < $1.key }.map {
       "\(columns[$0.key].name)=\($0.value.field)\($0.value.stamp == stamp ? "" : " filled in")"
     }
-    let kind = born ? "insert" : deleted ? "delete" : "edit"
+    let kind = born != nil ? "insert" : deleted != nil ? "delete" : "edit"
     return "\(kind) \(AppSchema.tables[table].name) \(record.short) at \(stamp) \(fields.joined(separator: " "))"
   }
 }
@@ -94,16 +116,78 @@ struct Oracle {
   }
 
   private(set) var records: [RecordName: Record] = [:]
+  /// Everything that was ever written into one register, each with its stamp.
+  private var writes: [Write: Field] = [:]
+  /// What every entry says, in the order of sealing.
+  private(set) var entries: [(place: EntryPlace, heads: [EntryHash], changes: [Publication])] = []
+
+  private struct Write: Hashable {
+    let record: RecordName
+    /// Index of the column; -1 for the insert, -2 for the delete.
+    let column: Int
+    let stamp: Stamp
+  }
+
+  mutating func log(_ changes: [Publication], at place: EntryPlace, citing heads: [EntryHash]) {
+    entries.append((place, heads, changes))
+  }
+
+  /// A change that says what was written before, by whomever: nil if any of it is new.
+  ///
+  /// - Throws: ``Violation`` if it says something else than was written.
+  func carried(_ change: RecordChange) throws -> Publication? {
+    let publication = try Publication(change)
+    for (write, field) in Oracle.writes(publication) {
+      guard let known = writes[write] else { return nil }
+      guard known == field else { throw Violation(.fork, "carried otherwise than it was written: \(publication)") }
+    }
+    return publication
+  }
+
+  private static func writes(_ publication: Publication) -> [(Write, Field)] {
+    var all: [(Write, Field)] = []
+    func add(_ column: Int, _ stamp: Stamp, _ field: Field) {
+      all.append((Write(record: publication.record, column: column, stamp: stamp), field))
+    }
+    if let stamp = publication.born { add(-1, stamp, .plain(.null)) }
+    if let stamp = publication.deleted { add(-2, stamp, .plain(.null)) }
+    for (column, cell) in publication.cells.sorted(by: { $0.key < $1.key }) { add(column, cell.stamp, cell.field) }
+    return all
+  }
+
+  /// Whether something of a change is neither in this fold nor outdone by what is.
+  func lacks(_ publication: Publication) -> Bool {
+    guard let record = records[publication.record] else { return true }
+    let floor = max(record.born?.hlc ?? .zero, record.tombstone?.hlc ?? .zero)
+    return Oracle.writes(publication).contains { write, _ in
+      if writes[write] != nil || floor > write.stamp.hlc { return false }
+      switch write.column {
+      case -1: return record.born.map { $0 < write.stamp } ?? true
+      case -2: return record.tombstone.map { $0 < write.stamp } ?? true
+      default: return record.cells[write.column].map { $0.stamp < write.stamp } ?? true
+      }
+    }
+  }
+
+  /// The same for the entries that count alone.
+  func counting(_ counts: (EntryPlace, [EntryHash]) throws -> Bool) throws -> Oracle {
+    var out = Oracle()
+    var marks = Marks()
+    for entry in entries where try counts(entry.place, entry.heads) {
+      for change in entry.changes { try out.add(change, &marks) }
+    }
+    return out
+  }
 
   mutating func add(_ publication: Publication, _ marks: inout Marks) throws {
-    let stamp = publication.stamp
+    for (write, field) in Oracle.writes(publication) { writes[write] = field }
     var record = records[publication.record] ?? Record(table: publication.table)
     guard record.table == publication.table else { throw Violation(.capture, "one record in two tables") }
-    if publication.born {
+    if let stamp = publication.born {
       if let other = record.born, other.origin != stamp.origin { marks[.sameKeyInserts] += 1 }
       record.born = max(record.born ?? stamp, stamp)
     }
-    if publication.deleted {
+    if let stamp = publication.deleted {
       if record.cells.values.contains(where: { $0.stamp.origin != stamp.origin && $0.stamp > (record.born ?? stamp) }) {
         marks[.deletesAgainstEdits] += 1
       }
@@ -219,13 +303,13 @@ struct Baseline {
   /// - Throws: ``Violation`` for what nobody wrote: a delete of what was not shown, a field that has not changed.
   mutating func publish(_ publication: Publication) throws {
     let table = AppSchema.tables[publication.table]
-    if publication.deleted, !publication.born {
+    if publication.deleted != nil, publication.born == nil {
       guard rows.removeValue(forKey: publication.record) != nil else {
         throw Violation(.capture, "the delete of a row of \(table.name) that was not shown")
       }
       return
     }
-    if publication.born {
+    if publication.born != nil {
       var fields = [Field?](repeating: .plain(.null), count: table.columns.count)
       for column in fields.indices where view?.has(publication.table, column) == false { fields[column] = nil }
       for (column, cell) in publication.cells { fields[column] = cell.field }

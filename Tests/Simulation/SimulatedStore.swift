@@ -28,6 +28,8 @@ struct SimulatedStore {
   private var delayed: [(due: Int, name: ObjectName, bytes: [UInt8])] = []
   /// Earlier states, so that an old listing can be shown.
   private var past: [StoredObjects] = []
+  /// An earlier state that the store's keeper may go back to.
+  private var backup: StoredObjects?
   private var now = 0
   /// Requests since the counters were reset.
   private(set) var puts = 0
@@ -51,6 +53,24 @@ struct SimulatedStore {
     // A name that has got other contents meanwhile is a violation that the ledger has seen at the request.
     for item in due { try? objects.put(item.name, item.bytes) }
   }
+
+  /// The store's keeper makes a backup, or goes back to the one that there is: what came since is lost, and what was under way.
+  ///
+  /// - Returns: whether anything was lost.
+  mutating func backUpOrRestore() -> Bool {
+    guard let old = backup else {
+      backup = objects
+      return false
+    }
+    backup = nil
+    let isLoss = old.count != objects.count || old.all.contains { (try? objects.get($0.name)) != $0.bytes }
+    objects = old
+    delayed = []
+    past = []
+    return isLoss
+  }
+
+  func has(_ name: ObjectName) -> Bool { (try? objects.head(name)) != nil }
 
   /// Everything under way arrives: the end of the faults.
   mutating func settle() {

@@ -13,6 +13,8 @@ struct SimulationCommand {
   private var shrinks = false
   /// Whether to go on after a failure.
   private var runsAll = false
+  /// Whether to run the seeds that once found something.
+  private var runsSaved = false
   private var problem: String?
 
   /// From how many seeds on every situation must have been reached.
@@ -40,6 +42,7 @@ struct SimulationCommand {
       case "--verbose": isVerbose = true
       case "--shrink": shrinks = true
       case "--all": runsAll = true
+      case "--saved": runsSaved = true
       default: throw Usage(message: "unknown argument \(argument)")
       }
     }
@@ -63,20 +66,20 @@ struct SimulationCommand {
     if let problem {
       print("latchkey-simulation: \(problem)", to: &standardError)
       print(
-        "usage: latchkey-simulation --seeds N [--seed S] [--bug NAME] [--verbose] [--shrink] [--all]",
+        "usage: latchkey-simulation --seeds N [--seed S] [--bug NAME] [--verbose] [--shrink] [--all] [--saved]",
         to: &standardError)
       return 64
     }
-    let clocks = (0..<4).compactMap { _ in VirtualClock(milliseconds: 0) }
-    guard clocks.count == 4 else {
+    let clocks = (0..<Swarm.mostDevices).compactMap { _ in VirtualClock(milliseconds: 0) }
+    guard clocks.count == Swarm.mostDevices else {
       print("latchkey-simulation: SQLite takes no virtual clock", to: &standardError)
       return 1
     }
     var marks = Marks()
     let start = ContinuousClock.now
     var failures: [String] = []
-    for offset in 0..<UInt64(seeds) {
-      let seed = first &+ offset
+    let chosen = runsSaved ? SavedSeeds.all.map(\.seed) : (0..<UInt64(seeds)).map { first &+ $0 }
+    for (offset, seed) in chosen.enumerated() {
       let runner = Runner(seed: seed, clocks: clocks)
       guard let violation = runner.runTwice(isVerbose: isVerbose, &marks) else { continue }
       if shrinks { print(runner.shrink(violation)) }
@@ -91,18 +94,18 @@ struct SimulationCommand {
     }
     if let last = failures.last {
       if failures.count > 1 { print(failures.dropLast().joined(separator: "\n")) }
-      if runsAll { print("\(failures.count) of \(seeds) seeds failed.") }
+      if runsAll { print("\(failures.count) of \(chosen.count) seeds failed.") }
       print(last)
       return 1
     }
     let elapsed = start.duration(to: .now)
     let seconds = Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) / 1e18
     print(
-      "\(seeds) seeds held, each run twice, in \(round(seconds * 10) / 10) s: \(round(Double(seeds) / seconds * 10) / 10) a second"
+      "\(chosen.count) seeds held, each run twice, in \(round(seconds * 10) / 10) s: \(round(Double(chosen.count) / seconds * 10) / 10) a second"
     )
     print("reached: " + Mark.allCases.map { "\($0) \(marks[$0])" }.joined(separator: ", "))
     let missing = marks.missing
-    if seeds >= Self.seedsForMarks, bug == nil, !missing.isEmpty {
+    if chosen.count >= Self.seedsForMarks, bug == nil, !missing.isEmpty {
       print("never reached: \(missing.map { "\($0)" }.joined(separator: ", "))")
       return 1
     }

@@ -12,6 +12,9 @@ struct Swarm {
     case wild
   }
 
+  /// No run has more devices.
+  static let mostDevices = 7
+
   let devices: Int
   let steps: Int
   let operations: [AppOperation]
@@ -33,10 +36,19 @@ struct Swarm {
   /// Whether all devices have the app's last version in the end.
   let endsWithOneVersion: Bool
 
+  /// How often somebody changes who may read and write, in steps of a hundred; 0: never.
+  let memberShare: Int
+  /// Whether the store is put back to an earlier state on the way.
+  let isRestored: Bool
+  /// Steps in which one of the devices is not used at all.
+  let absence: Range<Int>?
+  /// Whether somebody comes in when all is settled, and must get everything.
+  let hasLatecomer: Bool
+
   /// - Parameter isCalm: without faults.
   init(seed: UInt64, isCalm: Bool) {
     var random = Stream(seed, "swarm")
-    devices = random.pick(weighted: [(2, 6), (3, 3), (4, 1)]) ?? 2
+    let few = random.pick(weighted: [(2, 6), (3, 3), (4, 1)]) ?? 2
     steps = 24 + random.below(80)
     let optional = AppOperation.allCases.filter { $0 != .insert && $0 != .update }
     operations = [.insert, .insert, .update] + optional.filter { _ in random.chance(50) }
@@ -64,5 +76,12 @@ struct Swarm {
     }
     migrations = chosen
     endsWithOneVersion = random.chance(50)
+    let changesMembers = random.chance(50)
+    memberShare = changesMembers ? 6 + random.below(20) : 0
+    isRestored = false
+    let from = random.below(steps)
+    absence = random.chance(changesMembers ? 40 : 10) ? from..<min(steps, from + 10 + random.below(60)) : nil
+    hasLatecomer = random.chance(changesMembers || isRestored ? 60 : 5)
+    devices = few + (changesMembers ? 1 + random.below(2) : 0) + (hasLatecomer ? 1 : 0)
   }
 }

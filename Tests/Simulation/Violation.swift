@@ -24,6 +24,14 @@ enum Invariant: String {
   case database
   /// Devices that were let in are in everybody's roster.
   case membership
+  /// Whoever was removed can open nothing that came after.
+  case secrecy
+  /// Nothing is uploaded while somebody who was removed, or leaves, has the key.
+  case hold
+  /// Nobody takes more of a removed device's rows than counts.
+  case limit
+  /// What a device that is still in has accepted counts for all.
+  case counted
   /// One seed, one trace.
   case determinism
   /// Something threw where nothing may.

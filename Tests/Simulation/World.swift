@@ -30,6 +30,10 @@ final class World {
   var ledger: Ledger
   var oracle = Oracle()
   let devices: [Device]
+  /// Comes in when all is settled.
+  private(set) var latecomer: Device?
+  /// How often the store was put back to an earlier state.
+  private(set) var restores = 0
   let zone: ZoneID
   /// Of the first epoch.
   let keys: EpochKeys
@@ -67,6 +71,7 @@ final class World {
           names: Stream(seed, "names", index)))
     }
     self.devices = devices
+    latecomer = swarm.hasLatecomer && devices.count > 1 ? devices.last : nil
     zone = ZoneID(random.bytes(16)) ?? .zero
     let key = EpochKey(&random)
     var founded = try HouseholdState.found(
@@ -101,30 +106,43 @@ final class World {
     }
     try heal()
     try settle()
-    let before = try devices.map { try Snapshot(database(of: $0)) }
-    let end = try before[0].meaning().text
-    trace.note(end)
-    for device in devices { trace.note("\(device.name) \(device.replica?.digest ?? .zero)") }
+    if isChecking { try check("after settling") }
+    if latecomer != nil {
+      marks[.latecomers] += 1
+      latecomer = nil
+      trace.note("the latecomer")
+      try settle()
+    }
+    let before = try present.map { try Snapshot(database(of: $0)) }
+    for snapshot in before {
+      let text = try snapshot.meaning().text
+      trace.note(text)
+    }
+    for device in present { trace.note("\(device.name) \(device.replica?.digest ?? .zero)") }
     signature = trace.hash
     guard isChecking else { return }
-    try check("after settling")
+    try check("when all are in")
     for _ in 0..<2 { try quietRound() }
-    for (device, snapshot) in zip(devices, before) where try Snapshot(database(of: device)) != snapshot {
+    for (device, snapshot) in zip(present, before) where try Snapshot(database(of: device)) != snapshot {
       throw Violation(.quiescence, "\(device.name) changed its tables in a quiet round")
     }
     try check("after quiet rounds")
   }
 
-  private enum Kind { case app, sync, time, jump, crash, migrate }
+  /// Devices that take part at this stage.
+  var present: [Device] { devices.filter { $0 !== latecomer } }
+
+  private enum Kind { case app, sync, time, jump, crash, migrate, members, restore }
 
   private func perform(_ step: Int) throws {
     var random = Stream(seed, "schedule", step)
     effects = 0
-    guard let device = random.pick(devices) else { return }
+    let away = swarm.absence?.contains(step) == true ? present[Int(seed) % present.count] : nil
+    guard let device = random.pick(present.filter { $0 !== away }) else { return }
     let kinds: [(Kind, Int)] = [
       (.app, swarm.appShare), (.sync, 100 - swarm.appShare), (.time, 8),
       (.jump, swarm.clocks == .wild ? 4 : swarm.clocks == .loose ? 2 : 0), (.crash, swarm.crashes > 0 ? 1 : 0),
-      (.migrate, swarm.migrations.isEmpty ? 0 : 6),
+      (.migrate, swarm.migrations.isEmpty ? 0 : 6), (.members, swarm.memberShare), (.restore, swarm.isRestored ? 4 : 0),
     ]
     switch random.pick(weighted: kinds) ?? .sync {
     case .app: for burst in 0...random.below(3) { try runApp(device, step, burst) }
@@ -144,6 +162,17 @@ final class World {
       trace.note("\(step) \(device.name) dies")
       try crash(device)
     case .migrate: _ = try migrate(device)
+    case .members: try changeMembers(device, step)
+    case .restore:
+      guard store.backUpOrRestore() else { return }
+      // Whoever was syncing met a store that was down.
+      for device in devices { device.loseRound() }
+      for (index, invitation) in links where !store.has(invitation.link.secret.keys.objectName) {
+        links[index]?.isThere = false
+      }
+      restores += 1
+      marks[.restores] += 1
+      trace.note("\(step) the store is put back")
     }
   }
 
@@ -197,6 +226,9 @@ final class World {
 
   private func runApp(_ device: Device, _ step: Int, _ burst: Int) throws {
     guard let connection = device.connection, try hasTables(device) else { return }
+    // What a reader changes stays on its device, and apps do not offer it.
+    if device.role == .reader { return }
+    if device.isRemoved { marks[.removedWrite] += 1 }
     var random = Stream(seed, "app", step * 4 + burst)
     // Numbered by step, so that leaving another step out does not rename what this one inserts.
     var serial = (step * 4 + burst) * 16
@@ -242,6 +274,7 @@ final class World {
   }
 
   private func begin(_ device: Device) throws {
+    if try needsAnotherInvite(device) { return }
     if device.kept?.needsClaim == true { try claim(device) }
     guard let kept = device.kept else { return }
     var round = SyncRound(
@@ -253,6 +286,7 @@ final class World {
   }
 
   private func performEffect(_ device: Device, _ random: inout Stream) throws -> Bool {
+    guard device.round != nil else { return false }
     guard let effect = device.effect else { throw Violation(.defect, "a round without an effect") }
     let diesAt = !isHealed && random.chance(swarm.crashes) ? random.below(3) : -1
     let event: Event
@@ -262,16 +296,11 @@ final class World {
     case .list(let prefix):
       event = .listed(try store.list(prefix, faults, &random, &marks))
     case .put(let name, let bytes):
-      do {
-        try put(name, bytes, zone: .roster, device, &random)
-        event = .put
-      } catch let error as StorageError where error.cause == .alreadyExists && name.text.dropFirst(33).hasPrefix("r/") {
-        event = .collided
-      }
+      event = try put(name, bytes, zone: .roster, device, &random)
     case .send(let name, let item):
       var performer = try performer(device)
-      try put(name, performer.bytes(of: item), zone: zone, device, &random)
-      event = .put
+      if isChecking { try checkHold(device, name) }
+      event = try put(name, performer.bytes(of: item), zone: zone, device, &random)
     case .delete(let names):
       marks[.supersededHeads] += names.count
       try store.delete(names, faults, &random, &marks)
@@ -294,6 +323,10 @@ final class World {
         throw Violation(.convergence, "\(device.name) takes \(origin.device.short) for one that holds other rows")
       }
       device.loseRound()
+      if !report.holds.isEmpty, !report.isRemoved { marks[.heldOutboxes] += 1 }
+      if let ends = device.kept?.roster.state.epochEnds, ends.count > 1 { marks[.epochsSideBySide] += 1 }
+      if !report.isProvisional { try forgetLink(device) }
+      if report.hasLeavers { try dropLeavers(device, &random) }
       return false
     }
     trace.note("\(device.name) \(words(effect))")
@@ -309,7 +342,7 @@ final class World {
 
   private func put(
     _ name: ObjectName, _ bytes: [UInt8], zone: ZoneID, _ device: Device, _ random: inout Stream
-  ) throws {
+  ) throws -> Event {
     if isChecking { try ledger.put(name, bytes) }
     if isChecking, zone == .roster {
       if let state = device.round?.household { ledger.learn(state.epochs) }
@@ -318,7 +351,12 @@ final class World {
     trace.note(bytes: bytes)
     if name.text.dropFirst(33).hasPrefix("l/") { marks[.segments] += 1 }
     marks[.pushes] += 1
-    try store.put(name, bytes, faults, &random, &marks)
+    do { try store.put(name, bytes, faults, &random, &marks) } catch let error as StorageError
+      where error.cause == .alreadyExists
+    {
+      return .collided
+    }
+    return .put
   }
 
   private func die(_ device: Device) throws -> Bool {
@@ -362,19 +400,30 @@ final class World {
       return nil
     }
     switch request {
-    case .apply, .seal:
+    case .apply, .seal, .renew, .carry:
+      if case .renew = request {
+        // Only a store that has lost something makes a device give up its log, or says that it has.
+        if restores == 0, swarm.faults.absent == 0 { throw Violation(.fork, "\(device.name) gives up its log") }
+        marks[.renewals] += 1
+      }
+      if case .carry = request { marks[.carries] += 1 }
       guard isChecking else { return try performer.perform(request) }
+      if case .apply(let groups, let origin, _) = request { try checkLimit(device, origin, groups) }
       let before = try Snapshot(connection)
       let reply = try performer.perform(request)
       try observe(device, before: before, reply, performer)
+      if case .apply(let groups, let origin, _) = request {
+        for group in groups {
+          for sequence in group.firstSequence...group.lastSequence {
+            device.accepted.insert(EntryPlace(origin: origin, sequence: sequence))
+          }
+        }
+      }
       return reply
-    case .renew: throw Violation(.fork, "\(device.name) believes that somebody else wrote its log")
-    case .carry: throw Violation(.membership, "\(device.name) carries what nobody was removed for")
     case .republish:
       guard isChecking else { return try performer.perform(request) }
       let before = try Snapshot(connection)
       let reply = try performer.perform(request)
-      device.seen.sequence = 0
       if let log = try performer.ownLog() { device.republished[log.origin] = log.lastSequence }
       marks[.republished] += 1
       try observe(device, before: before, reply, performer)

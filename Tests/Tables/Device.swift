@@ -205,7 +205,7 @@ func checkBookkeeping(_ device: Device, sourceLocation: SourceLocation = #_sourc
       sourceLocation: sourceLocation)
     guard table.shape != nil else { continue }
     #expect(
-      try device.row("SELECT count(*) FROM lk_map\(table.id)") == "\(live - counts.parked)",
+      try device.row("SELECT count(*) FROM lk_map\(table.id)") == "\(live - counts.parked - counts.merged)",
       sourceLocation: sourceLocation)
     #expect(
       try device.database.rows(table.lostRows).isEmpty, "mapped rows without a row", sourceLocation: sourceLocation)

@@ -98,7 +98,7 @@ struct PairingTests {
     #expect(try b.row("SELECT id, phone FROM payee WHERE name = 'Shop'") == "7|123")
     #expect(try b.row("SELECT code, sign FROM currency WHERE code = 'EUR'") == "EUR|€")
     let journal = try b.replica.journal()
-    #expect(Set(journal.map { "\($0.table).\($0.column)" }) == ["currency.code", "currency.sign", "payee.phone"])
+    #expect(Set(journal.map { "\($0.table).\($0.column ?? "")" }) == ["currency.code", "currency.sign", "payee.phone"])
     let phone = try #require(journal.first { $0.column == "phone" })
     #expect(phone.value == .text(Array("999".utf8)) && phone.present == .text(Array("123".utf8)) && phone.key == "7")
     b.now += 10
@@ -110,7 +110,7 @@ struct PairingTests {
       try b.replica.transaction { try b.replica.restore(journalEntry: phone.id) }
     }
     b.now += Replica.journalTime + 1
-    try b.replica.transaction { try b.replica.pruneJournal(now: b.now) }
+    try b.replica.transaction { try b.replica.prune(now: b.now) }
     #expect(try b.replica.journal().isEmpty)
   }
 

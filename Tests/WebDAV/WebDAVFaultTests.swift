@@ -219,14 +219,14 @@ struct WebDAVFaultTests {
     errors.append(await failure { _ = try await service.open(lost) })
     #expect(errors.last??.cause == .storeMissing)
     for (reply, cause, hint) in [
-      (.answer(405), .unsupported, "nothing here speaks WebDAV"),
+      (.answer(405), .unsupported, "Nothing here speaks WebDAV"),
       (.answer(200, body: Array("<html>".utf8)), .config, "not the answer of a WebDAV server"),
       (.answer(302, [("Location", "https://cloud.example/dav/")]), .config, "https://cloud.example/dav/"),
       (
         .answer(400, body: Array("Your browser sent: You're speaking plain HTTP to an SSL-enabled server port.".utf8)),
         .config, "webdav+https"
       ),
-      (.answer(403), .forbidden, "PROPFIND, status 403"),
+      (.answer(403), .forbidden, "may not read here"),
     ] as [(ScriptedServer.Reply, StorageError.Cause, String)] {
       service.fail("PROPFIND", reply)
       errors.append(await failure { _ = try await service.open() })
@@ -244,8 +244,14 @@ struct WebDAVFaultTests {
     file.path += "file"
     let notFolder = WebDAVConfiguration(root: file)
     errors.append(await failure { _ = try await service.open(notFolder) })
+    // A user who may read and not write.
+    let store = try await service.open()
+    service.fail("PUT", .answer(403))
+    errors.append(await failure { try await store.put(name, bytes) })
+    #expect(errors.last??.cause == .forbidden && errors.last??.next.contains("may not write here") == true)
     let texts = errors.compactMap { $0.map { "\($0)" } }
     #expect(texts.count == errors.count && Set(texts).count == texts.count)
+    #expect(Set(errors.compactMap { $0?.next }).count == errors.count)
     for text in texts { #expect(!text.contains("hunter2")) }
   }
 

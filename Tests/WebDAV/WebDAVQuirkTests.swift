@@ -205,6 +205,67 @@ struct WebDAVQuirkTests {
     #expect(error?.cause == .unsupported && error?.description.contains("Box") == true)
   }
 
+  @Test("32: a directory that somebody else is making at the moment (ownCloud: 423) is looked at, and used")
+  func lockedDirectory() async throws {
+    let (service, store) = try await start()
+    service.fail("MKCOL", .answer(423), isDone: true)
+    try await store.put(try #require(ObjectName("a/b")), bytes)
+    #expect(service.files == ["a/b": bytes])
+    #expect(service.count("MKCOL") == 1)
+  }
+
+  @Test(
+    "41, 42, 43, 45, 48: no entity tag is sent or believed, no lock taken, no MOVE has a depth, no name a dot at its beginning"
+  )
+  func plainRequests() async throws {
+    let (service, store) = try await start()
+    try await store.put(name, bytes)
+    _ = try await store.probe()
+    try await store.put(try #require(ObjectName("n/2")), bytes)
+    _ = try await store.get(name)
+    try await store.delete(name)
+    for request in service.server.requests {
+      for field in ["If-Match", "If-None-Match", "If", "If-Range", "Lock-Token"] {
+        #expect(request.header(field) == nil)
+      }
+      if request.method == "MOVE" { #expect(request.header("Depth") == nil) }
+      #expect(!["LOCK", "UNLOCK", "PROPPATCH", "COPY", "OPTIONS"].contains(request.method))
+      #expect(request.path.split(separator: "/").allSatisfy { !$0.hasPrefix(".") })
+    }
+  }
+
+  @Test("46: an object that is in the way is never deleted to make room")
+  func neverDeletes() async throws {
+    let (service, store) = try await start { $0.exists = 409 }
+    try await store.put(name, bytes)
+    await #expect(throws: StorageError.self) { try await store.put(name, [9]) }
+    let deleted = service.server.requests.filter { $0.method == "DELETE" }.map(\.path)
+    #expect(!deleted.contains { $0.hasSuffix("/n/1") })
+    #expect(service.files == ["n/1": bytes])
+  }
+
+  @Test("49: however much is under way, eight connections are open at most, idle ones included (Hetzner takes ten)")
+  func connections() async throws {
+    let (service, store) = try await start()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for index in 0..<40 {
+        group.addTask { try await store.put(try #require(ObjectName("n/\(index)")), bytes) }
+      }
+      try await group.waitForAll()
+    }
+    #expect(service.files.count == 40)
+    #expect(service.server.connections <= 8)
+  }
+
+  @Test(
+    "52: what a server refuses while a store is tried out is told with the request and its status (Synology: PUT, 405)")
+  func refusedTrial() async throws {
+    let (service, store) = try await start()
+    service.fail("PUT", .answer(405))
+    let error = await failure { _ = try await store.probe() }
+    #expect(error?.cause == .unsupported && error?.description.contains("PUT, status 405") == true)
+  }
+
   @Test("207 to a deletion or a move is a success only if everything inside it is")
   func parts() async throws {
     let (service, store) = try await start { $0.answersInParts = true }

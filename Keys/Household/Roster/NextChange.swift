@@ -110,7 +110,11 @@ extension Roster {
     _ key: EpochKey, _ removes: Set<DeviceID>, leavingOut: Set<InviteID>
   ) -> [Next.Recipient] {
     var out: [Next.Recipient] = []
-    for device in whole.devices where !removes.contains(device) {
+    var left = removes
+    #if LATCHKEY_MUTATIONS
+      if Mutation.isOn(.sealRemoved) { left = [] }
+    #endif
+    for device in whole.devices where !left.contains(device) {
       guard let enrolment = whole.enrolment(of: device), let seal = key.sealOrNone(to: enrolment.chain.keys.box) else {
         continue
       }

@@ -67,6 +67,9 @@ extension Roster {
     for recipient in next.recipients {
       switch recipient.kind {
       case .device, .kit:
+        #if LATCHKEY_MUTATIONS
+          if Mutation.isOn(.sealRemoved), let device = DeviceID(recipient.id), !staying.contains(device) { continue }
+        #endif
         guard let device = DeviceID(recipient.id), missing.remove(device) != nil,
           facts.enrolment(of: device).map({ ($0.paper != .none) == (recipient.kind == .kit) }) == true
         else { throw .next(.recipients) }

@@ -56,13 +56,17 @@ enum Topics {
           "      \"owned_by\": \"account_id\", \"local_columns\": [\"last_opened\"], \"renamed\": { \"memo\": \"note\" } },",
           "    \"attachments\": { \"references\": {",
           "      \"refid\": { \"by\": \"reftype\", \"to\": { \"Asset\": \"assets\", \"Stock\": \"stock\" }, \"none\": [-1, 0] } } },",
-          "    \"currencies\": { \"lookup\": true },",
+          "    \"currencies\": { \"lookup\": true, \"dedup\": [\"name\"], \"prefer\": \"is_system\" },",
+          "    \"book\": \"singleton\",",
           "    \"settings\": \"local\" },",
           "  \"apply_when\": \"closed\" }",
         ]),
         .terms([
           Term("v", "the version of this format: 1"), Term("name", "for people"),
-          Term("tables", "by name: an object with the keys below, or \"local\", which keeps the table on this device"),
+          Term(
+            "tables",
+            "by name: an object with the keys below; or \"local\", which keeps the table on this device; or \"singleton\": the "
+              + "table has one row, the same everywhere"),
           Term(
             "apply_when",
             "\"closed\": others' rows are shown only while no app has the file open; for apps that hold it in memory and save all of it. "
@@ -76,6 +80,14 @@ enum Topics {
             "column to table, where the schema does not declare it; or an object with \"to\", \"on_delete\" (\"cascade\", "
               + "\"null\" or \"keep\") and \"none\" (values that mean no row). Where another column says which table is meant, "
               + "\"by\" names it and \"to\" has a table for each of its values"),
+          Term(
+            "dedup",
+            "the columns by which rows are the same: of several, one is shown, and what refers to the others shows that one. A list "
+              + "of columns, or of objects with \"column\" and \"fold\": exact, trim (without white space at both ends) or nocase "
+              + "(the default: nor case). Rows with NULL there are nobody's duplicates"),
+          Term(
+            "prefer",
+            "the column that is true in rows that are shown rather than others; else the lowest record name decides"),
           Term("local_columns", "columns that stay on this device"),
           Term(
             "renamed",

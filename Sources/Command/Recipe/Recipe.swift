@@ -57,7 +57,7 @@ private struct RecipeReader {
 
   /// Part of the format, and not of this version.
   private static let later: Set<String> = [
-    "dedup", "prefer", "attribute", "together", "unit", "additive", "singleton",
+    "attribute", "together", "unit", "additive",
   ]
 
   func rules(_ json: JSON) throws(CommandError) -> Rules {
@@ -96,8 +96,10 @@ private struct RecipeReader {
   private func tableRules(_ table: JSON.Member) throws(CommandError) -> TableRules {
     if let word = table.value.text {
       if word == "local" { return TableRules(isLocal: true) }
+      if word == "singleton" { return TableRules(isSingleton: true) }
       if RecipeReader.later.contains(word) { throw notYet(word, table.line) }
-      throw mistake(table.line, "the table \(quoted(table.name)) cannot be \(quoted(word)): the word is \"local\"")
+      throw mistake(
+        table.line, "the table \(quoted(table.name)) cannot be \(quoted(word)): the word is \"local\" or \"singleton\"")
     }
     var rules = TableRules()
     for member in try object(table.value, "the table \(quoted(table.name))", line: table.line) {
@@ -115,6 +117,10 @@ private struct RecipeReader {
           }
           rules.renamed[pair.name] = now
         }
+      case "dedup": rules.dedup = try dedup(member)
+      case "prefer":
+        guard let column = member.value.text else { throw mistake(member.line, "\"prefer\" is a column's name") }
+        rules.preferred = column
       case "lookup": rules.isLookup = try yes(member)
       case "owned_by":
         guard let column = member.value.text else { throw mistake(member.line, "\"owned_by\" is a column's name") }
@@ -133,6 +139,19 @@ private struct RecipeReader {
     case .text("primaryKey"): return .primaryKey
     case .array: return .columns(try names(member))
     default: throw mistake(member.line, "\"identity\" is \"generated\", \"primaryKey\" or a list of columns")
+    }
+  }
+
+  private func dedup(_ member: JSON.Member) throws(CommandError) -> [DedupColumn] {
+    let what = "\"dedup\" is a list of columns, or of objects with \"column\" and \"fold\" (exact, trim or nocase)"
+    guard let elements = member.value.array, !elements.isEmpty else { throw mistake(member.line, what) }
+    return try elements.map { element throws(CommandError) in
+      if let column = element.text { return DedupColumn(column) }
+      guard case .object(let parts) = element, parts.allSatisfy({ ["column", "fold"].contains($0.name) }),
+        let column = element["column"]?.text,
+        let fold = element["fold"].map({ $0.text.flatMap(DedupColumn.Fold.init(rawValue:)) }) ?? .nocase
+      else { throw mistake(member.line, what) }
+      return DedupColumn(column, fold: fold)
     }
   }
 

@@ -21,6 +21,10 @@ extension JSON {
       self = "local"
       return
     }
+    if rules == TableRules(isSingleton: true) {
+      self = "singleton"
+      return
+    }
     var members: [Member] = []
     func add(_ name: String, _ value: JSON) { members.append(Member(name: name, value: value)) }
     switch rules.identity {
@@ -35,6 +39,16 @@ extension JSON {
         .object(
           rules.references.sorted { $0.key < $1.key }.map { Member(name: $0.key, value: JSON(reference: $0.value)) }))
     }
+    if !rules.dedup.isEmpty {
+      add(
+        "dedup",
+        .array(
+          rules.dedup.map { part in
+            part.fold == .nocase
+              ? .text(part.column) : ["column": .text(part.column), "fold": .text(part.fold.rawValue)]
+          }))
+    }
+    if let preferred = rules.preferred { add("prefer", .text(preferred)) }
     if let owner = rules.ownedBy { add("owned_by", .text(owner)) }
     if !rules.localColumns.isEmpty { add("local_columns", .array(rules.localColumns.map(JSON.text))) }
     if !rules.renamed.isEmpty {

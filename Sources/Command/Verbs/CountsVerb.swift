@@ -18,8 +18,9 @@ extension Verbs {
     data: [
       Term(
         "zones",
-        "[{name, household, mode, digest, tables: [{name, local, live, deleted, waiting, parked, digest}]}]; local: rows in "
-          + "the file; live and deleted: records; waiting: not confirmed by the store; parked: received, not shown yet"),
+        "[{name, household, mode, digest, tables: [{name, local, live, deleted, waiting, parked, merged, digest}]}]; local: rows in "
+          + "the file; live and deleted: records; waiting: not confirmed by the store; parked: received, not shown yet; "
+          + "merged: duplicates, shown as another row"),
       Term("equal", "with --compare: whether all digests are equal"),
       Term(
         "comparison",
@@ -44,15 +45,16 @@ extension Verbs {
     })
 
   private static func lines(_ report: CountsReport) -> [Line] {
-    let heading = ["table", "local", "live", "deleted", "waiting", "parked", "digest"]
+    let heading = ["table", "local", "live", "deleted", "waiting", "parked", "merged", "digest"]
     let rows = report.tables.map { table in
-      [table.name] + [table.local, table.live, table.deleted, table.waiting, table.parked].map { String($0) }
+      [table.name]
+        + [table.local, table.live, table.deleted, table.waiting, table.parked, table.merged].map { String($0) }
         + [String(table.digest.description.prefix(12))]
     }
     return [
       Line(.none, "\(report.zone), household \(report.household), \(report.mode), digest \(report.digest.prefix(12))")
     ]
-      + Columns([heading] + rows, rightAligned: [1, 2, 3, 4, 5]).lines.map { Line(.detail, $0) }
+      + Columns([heading] + rows, rightAligned: [1, 2, 3, 4, 5, 6]).lines.map { Line(.detail, $0) }
   }
 
   private static func json(_ report: CountsReport) -> JSON {
@@ -66,6 +68,7 @@ extension Verbs {
     [
       "name": .text(table.name), "local": .count(table.local), "live": .count(table.live),
       "deleted": .count(table.deleted), "waiting": .count(table.waiting), "parked": .count(table.parked),
+      "merged": .count(table.merged),
       "digest": .text(table.digest.description),
     ]
   }

@@ -22,6 +22,8 @@ extension Verbs {
           + "null if no household here knows them; shown: whether the table shows this value"),
       Term("references", "[{column, record}]"),
       Term("waits", "why it is not shown; null if it is"),
+      Term("merged_into", "of a duplicate: {record, key} of the row that shows it; else null"),
+      Term("duplicates", "the records that this row is shown for, too"),
     ],
     examples: ["latchkey explain budget.db transactions 17"],
     body: .runs { arguments, context throws(CommandError) in
@@ -48,16 +50,35 @@ private struct ExplainAnswer {
   var outcome: Outcome {
     let message = "\(explanation.table) \(key) is \(state)."
     return Outcome(
-      message, .lines([Line(.none, "\(explanation.table) \(key), record \(explanation.record): \(state)")] + fields),
+      message,
+      .lines(
+        [Line(.none, "\(explanation.table) \(key), record \(explanation.record): \(state)")] + fields + duplicates),
       data: [
         "table": .text(explanation.table), "record": .text(explanation.record.description),
         "live": .bool(explanation.isLive), "shown": .bool(explanation.isShown),
         "fields": .array(explanation.fields.map(json)), "references": .array(references),
         "waits": .text(explanation.reason),
+        "merged_into": explanation.mergedInto.map {
+          ["record": .text($0.record.description), "key": .text($0.key)]
+        } ?? .null,
+        "duplicates": .array(explanation.duplicates.map { .text($0.description) }),
       ])
   }
 
+  private var duplicates: [Line] {
+    explanation.duplicates.isEmpty
+      ? []
+      : [
+        Line(
+          .detail, "shown for its duplicates, too: \(explanation.duplicates.map(\.description).joined(separator: ", "))"
+        )
+      ]
+  }
+
   private var state: String {
+    if let row = explanation.mergedInto {
+      return "a duplicate, shown as \(explanation.table) \(row.key ?? row.record.description)"
+    }
     if let reason = explanation.reason { return "not shown: \(reason)" }
     if !explanation.isLive { return "deleted" }
     return explanation.isShown ? "shown" : "not shown"

@@ -88,18 +88,18 @@ extension Verbs {
       after.report.map { "\($0.sent) sent, \($0.received) received, \($0.waiting) waiting" } ?? "not synchronised"
     // Standard output is the app's.
     var outcome = Outcome("\(said): \(counts).", .lines([]), data: data)
+    let synchronised = after.report.map { answer($0, path) }
     outcome.notes =
       [Line(status == 0 && after.error == nil ? .done : .warning, "\(path): \(said.lowercased()): \(counts)")]
       + [before.error, after.error].compactMap { $0 }.map { Line(.warning, $0.message) }
-      + Line.warnings((before.report?.warnings ?? []) + (after.report?.warnings ?? []))
+      + Line.warnings(before.report?.warnings ?? []) + (synchronised?.notes ?? [])
+    outcome.next = after.error == nil ? synchronised?.next ?? [] : [again]
     if status != 0 {
       outcome.exit = .other
       outcome.code = "app-failed"
-      if after.error != nil { outcome.next = [again] }
-    } else if after.report?.hasSetAside == true {
-      outcome.exit = .setAside
-      outcome.code = "set-aside"
-      outcome.next = ["latchkey status \(path.quotedForShell)"]
+    } else if let synchronised {
+      outcome.exit = synchronised.exit
+      outcome.code = synchronised.code
     }
     return outcome
   }

@@ -20,7 +20,7 @@ extension Verbs {
           + "zones, but error: {code, message, next}; parked_rows lists the first hundred"),
       Term(
         "decisions",
-        "[{id, kind, household, message, choices: [text], commands: [text]}]: what waits for a person to decide; kind: credential, frozen or store"
+        "[{id, kind, household, message, choices: [text], commands: [text]}]: what waits for a person to decide; kind: guard, reader, credential, frozen or store"
       ),
     ],
     body: .runs { arguments, context throws(CommandError) in
@@ -36,7 +36,7 @@ extension Verbs {
         .lines(
           (databases.isEmpty ? ["No database is attached."] : databases.flatMap(lines))
             + decisions.map { Line(.warning, $0.message) }),
-        data: ["databases": .array(databases.map(json)), "decisions": .array(decisions.map(json))])
+        data: ["databases": .array(databases.map(json)), "decisions": .array(decisions.map(\.json))])
       if databases.isEmpty { outcome.next = ["latchkey attach DB"] }
       outcome.next += decisions.flatMap(\.commands)
       if !broken.isEmpty {
@@ -62,14 +62,6 @@ extension Verbs {
     lines += Columns(shown.map { [$0.table, $0.record.description, $0.reason] }).lines.map { Line(.detail, "  " + $0) }
     if zone.parked > shown.count { lines.append(Line(.detail, "  and \(zone.parked - shown.count) more")) }
     return lines + Line.warnings(zone.warnings)
-  }
-
-  private static func json(_ decision: Decision) -> JSON {
-    [
-      "id": .text(decision.id), "kind": .text(decision.kind), "household": .text(decision.household),
-      "message": .text(decision.message), "choices": .array(decision.choices.map(JSON.text)),
-      "commands": .array(decision.commands.map(JSON.text)),
-    ]
   }
 
   private static func json(_ database: DatabaseStatus) -> JSON {

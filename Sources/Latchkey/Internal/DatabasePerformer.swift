@@ -42,6 +42,8 @@ package struct DatabasePerformer {
     /// What became of the file's own rows when they were compared with the zone's, until somebody has been told.
     package static let paired = "paired"
     package static func log(_ zone: ZoneID) -> String { "log/\(zone)" }
+    /// Everything that the store showed of the zone has been read to its end, once.
+    package static let imported = "imported"
     /// When the store last confirmed rows of this file.
     package static let acknowledged = "acknowledged"
 
@@ -72,27 +74,32 @@ package struct DatabasePerformer {
         ZoneFacts(
           vector: vector, digest: replica.digest,
           unapplied: Set(
-            try replica.heldGroups().map { ZoneFacts.Position(origin: $0.origin, sequence: $0.sequence) })))
+            try unapplied().map { ZoneFacts.Position(origin: $0.origin, sequence: $0.sequence) })))
     case .apply(let groups, let origin, let author):
       return try apply(groups, origin, author)
     case .seal(let isComplete):
       return try writing { performer, log in
+        if isComplete, try performer.replica.value(Key.imported) == nil {
+          try performer.replica.setValue(Key.imported, Key.time(performer.now))
+        }
         if let since = try performer.replica.pairingSince() {
           // What is held back for good must not keep the file's rows from the household for ever.
           guard try performer.replica.knowsZone(), isComplete || performer.now - since > Belief.day else {
             return .sealed(rows: 0, released: 0, more: false)
           }
-          let paired = try performer.replica.pair(now: performer.now) { group in performer.append(group, to: &log) }
+          let paired = try performer.replica.pair(now: performer.now) { group in try performer.append(group, to: &log) }
           try performer.replica.setValue(Key.paired, paired.encoded)
         }
         let report = try performer.replica.stamp(now: performer.now, limit: performer.stampLimit) { group in
-          performer.append(group, to: &log)
+          try performer.append(group, to: &log)
         }
+        try performer.replica.prune(now: performer.now)
         // Groups that were stamped ahead of this clock are merged when their time has come, whether or not others come.
         var released = 0
         let now = performer.now
         if !report.more, try performer.replica.heldGroups().contains(where: { $0.due <= now }) {
-          released = try performer.replica.apply([], now: now) { group in performer.append(group, to: &log) }.applied
+          released = try performer.replica.apply([], now: now) { group in try performer.append(group, to: &log) }
+            .applied
         }
         return .sealed(rows: report.rows, released: released, more: report.more)
       }
@@ -111,7 +118,7 @@ package struct DatabasePerformer {
             log.confirm(head: sequence)
             try replica.setValue(Key.log(zone), log.encoded())
           }
-          try replica.acknowledge(item.id)
+          try replica.acknowledge(item.id, now: now)
           if rows > 0 { try replica.setValue(Key.acknowledged, Key.time(now)) }
           return rows
         })
@@ -132,12 +139,16 @@ package struct DatabasePerformer {
       return .superseded(
         log.superseded(now: now).map { keys.headName(zone: zone, origin: log.origin, counter: $0) })
     case .carry(let origin):
-      _ = try writing { performer, log in
-        // More than that log's cells, which changes nothing for those who have them.
-        try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
-        var belief = try performer.belief()
+      try replica.transaction {
+        // A carried cell must have the stamp of the value that it carries.
+        while try stampAll() {}
+        _ = try writing { performer, log in
+          // More than that log's cells, which changes nothing for those who have them.
+          try performer.replica.carryAll(now: performer.now) { group in try performer.append(group, to: &log) }
+        }
+        var belief = try belief()
         belief.authors[origin]?.isCarried = true
-        try performer.replica.setValue(Key.belief(performer.zone), belief.encoded())
+        try replica.setValue(Key.belief(zone), belief.encoded())
       }
       return .done
     case .probed(let epochs):
@@ -168,7 +179,7 @@ package struct DatabasePerformer {
             payloads: $0.payloads)
         }
         let report = try performer.replica.apply(incoming, now: performer.now) { group in
-          performer.append(group, to: &log)
+          try performer.append(group, to: &log)
         }
         if let refusal = report.refused.first(where: { $0.origin == origin }) { throw Refused(refusal) }
         var belief = try performer.belief()
@@ -241,7 +252,7 @@ package struct DatabasePerformer {
       household = newHousehold
       while try stampAll() {}
       _ = try writing { performer, log in
-        try performer.replica.carryAll(now: performer.now) { group in performer.append(group, to: &log) }
+        try performer.replica.carryAll(now: performer.now) { group in try performer.append(group, to: &log) }
       }
     }
   }
@@ -279,10 +290,25 @@ package struct DatabasePerformer {
     written = []
   }
 
+  /// What was accepted and is not applied: groups from the future, and deletions that wait for a person.
+  private func unapplied() throws -> [(origin: Origin, sequence: UInt64)] {
+    let guarded = try replica.guardedPositions()
+    return try replica.heldGroups().map { ($0.origin, $0.sequence) } + guarded
+  }
+
+  /// One transaction in which rows are written that no app wrote: what a person decided, restored or undid. They are sent with the next
+  /// round.
+  package mutating func write<T>(_ body: (Replica, Int64, (PendingGroup) throws -> UInt64) throws -> T) throws -> T {
+    try writing { performer, log in
+      let (replica, now) = (performer.replica, performer.now)
+      return try body(replica, now) { group in try performer.append(group, to: &log) }
+    }
+  }
+
   /// - Returns: whether more is waiting.
   private mutating func stampAll() throws -> Bool {
     try writing { performer, log in
-      try performer.replica.stamp(now: performer.now) { group in performer.append(group, to: &log) }.more
+      try performer.replica.stamp(now: performer.now) { group in try performer.append(group, to: &log) }.more
     }
   }
 
@@ -321,19 +347,22 @@ package struct DatabasePerformer {
   /// Rows by table of each group appended in this transaction, with its last sequence.
   private var written: [(sequence: UInt64, rows: [(table: String, count: Int)])] = []
 
-  private mutating func append(_ group: PendingGroup, to log: inout OwnLog) -> UInt64 {
+  private mutating func append(_ group: PendingGroup, to log: inout OwnLog) throws -> UInt64 {
     let (tie, _) = log.append(
       parts: group.parts.map { ($0.bytes, $0.compress) }, hlc: group.hlc.rawValue, rosterHeads: household.roster.heads,
       signing: device.signing)
     written.append((log.lastSequence, group.rowsByTable))
-    if household.roster.role(of: device.id) == .reader { keepsHere = true }
+    if household.roster.role(of: device.id) == .reader {
+      keepsHere = true
+      try replica.noteKeptHere(group, tie: tie, now: now)
+    }
     return tie
   }
 
   private mutating func seal(_ log: inout OwnLog) throws {
     let facts = HeadFacts(
       vector: try belief().vector, rosterHeads: household.roster.heads, hlc: log.lastHLC, digest: replica.digest,
-      unapplied: try replica.heldGroups().map { ($0.origin, $0.sequence) })
+      unapplied: try unapplied())
     let objects = try log.seal(facts, keys: keys(of: log), signing: device.signing, now: now, random: &random)
     for object in objects {
       // A row is safe once the head that makes its entry findable is: segments alone are not enough.

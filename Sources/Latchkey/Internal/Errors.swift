@@ -35,7 +35,8 @@ extension LatchkeyError {
     case .cancelled: self.init(.cancelled, "cancelled", message)
     case .storeMissing:
       self.init(
-        .store, "store-missing", message, next: ["mount the folder or check the store's URL, then run it again"])
+        .store, "store-missing", message,
+        next: [error.advice.isEmpty ? "mount the folder or check the store's URL, then run it again" : error.advice])
     case .quotaExceeded: self.init(.store, "store-full", message, next: [error.next])
     case .readOnly, .forbidden: self.init(.store, "store-read-only", message, next: [error.next])
     case .unauthorized:

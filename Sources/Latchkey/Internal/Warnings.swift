@@ -12,7 +12,7 @@ extension Warning {
   static let wroteAsReader = Warning(
     code: "reader-kept-here",
     message:
-      "What you changed in this file while you were a reader is here only. To give it to the others, change those rows again; to drop it, attach a new file to the zone."
+      "What you changed in this file while you were a reader is here only. It can be published now, or taken back: latchkey status says how."
   )
 
   init(_ finding: Finding) {
@@ -195,6 +195,14 @@ extension SyncReport {
               "A member has begun a new epoch, and the store does not show what it builds on: nothing is sent until it does, or a day has passed."
           ))
       }
+    }
+    if round.isLeftBehind {
+      warn(
+        Warning(
+          code: "left-behind",
+          message:
+            "The household has gone on in an epoch that this device was not given the key of, and no other device was heard since: what is written here may reach nobody. Ask an owner whether this device is in it (latchkey members list, there), or for a new invite."
+        ))
     }
     for alarm in round.alarms { warn(Warning(alarm)) }
     for flawed in round.flawed { warn(Warning(flawed)) }

@@ -30,6 +30,15 @@ struct ReferenceCases {
     #expect(try b.row("SELECT count(*) FROM child") == "1001")
     let before = a.log.count
     try a.app("DELETE FROM parent WHERE id = 1")
+    try a.stamp()
+    // A thousand rows are enough that a person is asked elsewhere.
+    let held = try b.pull(a).heldDeletions
+    #expect(held == 1_001)
+    #expect(try b.row("SELECT count(*) FROM child") == "1001")
+    b.now += 10
+    _ = try b.replica.transaction {
+      try b.replica.settleDeletions(by: a.origin.device, isAllowed: true, now: b.now) { b.seal($0) }
+    }
     try settle(a, b)
     let changes = try a.changes(from: before)
     #expect(changes.count { $0 == "delete parent" } == 1)
