@@ -145,7 +145,7 @@ let package = Package(
       [
         "LatchkeyCommand", "Latchkey", "LatchkeyFolder", "LatchkeyStorage", "LatchkeyEncoding", "LatchkeyRecords",
         "LatchkeySQLite", "LatchkeyTables", "LatchkeyScriptedServer",
-      ], data: ["Transcripts"]),
+      ], data: ["Transcripts", "RealPrograms/book.py"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -2,7 +2,7 @@
 enum Verbs {
   /// In the order help shows them.
   static let all: [Verb] = [
-    initialise, attach, detach, sync, share, invite, invites, requests, join, inbox, card, device, status, decide,
+    initialise, attach, detach, sync, run, share, invite, invites, requests, join, inbox, card, device, status, decide,
     counts, explain, members, leave, key, export, rules, recipe, conflicts, trash, log, restore, fsck, store, forget,
     completion, help,
   ]

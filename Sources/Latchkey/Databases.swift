@@ -261,6 +261,16 @@ extension Home {
     let replica = try Replica(path: path)
     var membership = try self.membership(of: replica.binding.household)
     try remember(path)
+    let (turn, obstacle) = try turnForRows(path, replica)
+    defer { withExtendedLifetime(turn) {} }
+    if let obstacle {
+      let access = try await openStore(of: membership)
+      defer { report.add(access.counts.snapshot) }
+      report.note(try await self.round(membership, access: access))
+      report.warnings.append(obstacle)
+      report.waiting += try replica.counts().reduce(0) { $0 + $1.waiting }
+      return [membership.id]
+    }
     var seen: Set<HouseholdID> = [membership.id]
     var access = try await openStore(of: membership)
     defer { report.add(access.counts.snapshot) }

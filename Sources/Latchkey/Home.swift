@@ -25,6 +25,8 @@ public actor Home {
   let world: World
   let keyring: any Keyring
   var judged: [HouseholdID: Judged] = [:]
+  /// Turns on databases that were taken here, by path: they keep others from showing rows, not this one.
+  var turns: [String: TurnReference] = [:]
   /// What relative store paths are resolved against.
   let base: String
 

@@ -142,7 +142,14 @@ extension Replica {
       try writing(connection) {
         var settings = Settings(rules: .none, named: nil)
         settings.adopts = true
-        for table in survey.syncing { try connection.run("DELETE FROM main.\(quoted(table.name))") }
+        for table in survey.syncing {
+          if Judge.migrationRecords.contains(table.name.lowercased()) {
+            // What the app has done to this schema is true of this file, unless the zone says that the table synchronises.
+            settings.rules.tables[table.name] = TableRules(isLocal: true)
+          } else {
+            try connection.run("DELETE FROM main.\(quoted(table.name))")
+          }
+        }
         let replica = try make(connection, settings, zone)
         try replica.follow(settings)
       }

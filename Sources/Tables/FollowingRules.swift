@@ -6,6 +6,9 @@ internal import LatchkeySQLite
 /// tables and columns. The last writer counts; every device follows.
 extension Replica {
   static let rulesKind: UInt64 = 4
+  /// Under which rules about the whole file lie: no table has an empty name.
+  private static let fileRules = ""
+  private static let applyWhen = "apply_when"
 
   /// Whether a person set rules here that the zone has not been told: until then they hold here, whatever the zone says.
   func hasOwnRules() throws -> Bool { try state("ownRules")?.integer == 1 }
@@ -23,9 +26,12 @@ extension Replica {
     for raw in try connection.rows(
       "SELECT key, value FROM main.lk_note WHERE kind = ? ORDER BY key", [.integer(Int64(Self.rulesKind))])
     {
-      guard let wire = raw[0].string, let bytes = raw[1].bytes, let said = try? decode(rules: bytes),
-        let (name, columns) = try here(wire, descriptions)
-      else { continue }
+      guard let wire = raw[0].string, let bytes = raw[1].bytes, let said = try? decode(rules: bytes) else { continue }
+      if wire == Self.fileRules {
+        rules.appliesWhenClosed = said.newer[Self.applyWhen] == Self.whenClosed
+        continue
+      }
+      guard let (name, columns) = try here(wire, descriptions) else { continue }
       var own = said.naming(
         column: { column in columns.first { sameBytes($0.wire, column) }?.name },
         table: { wire in (try? here(wire, descriptions)?.name) ?? wire })
@@ -90,7 +96,24 @@ extension Replica {
       if value == said || said == nil && rules == TableRules() { continue }
       out.append(PendingNote(kind: Self.rulesKind, key: wire, value: value))
     }
+    if let note = try pendingFileRules() { out.append(note) }
     return out
+  }
+
+  private static let whenClosed: [UInt8] = {
+    var writer = CBORWriter()
+    writer.text("closed")
+    return writer.bytes
+  }()
+
+  /// What is said about the whole file, if the zone is told otherwise. What this version does not know in it is handed on.
+  private func pendingFileRules() throws -> PendingNote? {
+    let said = try note(Self.rulesKind, Self.fileRules)?.value
+    var rules = try said.map { try decode(rules: $0) } ?? TableRules()
+    rules.newer[Self.applyWhen] = settings.rules.appliesWhenClosed ? Self.whenClosed : nil
+    let value = encode(rules)
+    if value == said || said == nil && rules == TableRules() { return nil }
+    return PendingNote(kind: Self.rulesKind, key: Self.fileRules, value: value)
   }
 
   private func onTheWire(_ name: String, _ descriptions: [SchemaNote]) throws -> String {
@@ -148,7 +171,7 @@ extension Replica {
 extension Rules {
   /// Only what is about tables and columns that a file has: for recipes that are for several versions of an app.
   func fitting(_ connection: Connection) throws -> Rules {
-    var out = Rules()
+    var out = Rules(appliesWhenClosed: appliesWhenClosed)
     for name in tables.keys.sorted() {
       guard let rule = tables[name], let shape = try connection.shape(of: name) else { continue }
       var fitting = rule.naming(column: { shape.column($0)?.name }, table: { $0 })

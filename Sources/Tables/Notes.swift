@@ -173,6 +173,7 @@ extension Replica {
       {
         // A table of the template that turns out to sync is filled from the zone, not from the template.
         try withoutCapture { try connection.run("DELETE FROM main.\(quoted(shape.name))") }
+        if wanted.rules.tables[shape.name] == TableRules(isLocal: true) { wanted.rules.tables[shape.name] = nil }
       }
       wanted.adopted[shape.name] = note.verdict
     }

@@ -5,8 +5,13 @@ public import LatchkeySQLite
 public struct Rules: Equatable, Sendable {
   /// By table, as declared in the schema (compared without regard to case, as SQLite does).
   public var tables: [String: TableRules]
+  /// Whether rows of others are shown only while no app has the file open: for apps that hold it in memory and write all of it back.
+  public var appliesWhenClosed: Bool
 
-  public init(tables: [String: TableRules] = [:]) { self.tables = tables }
+  public init(tables: [String: TableRules] = [:], appliesWhenClosed: Bool = false) {
+    self.tables = tables
+    self.appliesWhenClosed = appliesWhenClosed
+  }
 
   /// No rules: everything is taken from the schema.
   public static let none = Rules()

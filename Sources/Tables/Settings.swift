@@ -16,7 +16,7 @@ struct Settings: Equatable {
 
   var encoded: [UInt8] {
     var writer = CBORWriter()
-    writer.array(6)
+    writer.array(7)
     writer.uint(2 as UInt64)
     writer.array(rules.tables.count)
     for name in rules.tables.keys.sorted() {
@@ -33,6 +33,7 @@ struct Settings: Equatable {
       writer.text(name)
       writer.text(adopted[name]?.rawValue ?? "")
     }
+    writer.bool(rules.appliesWhenClosed)
     return writer.bytes
   }
 
@@ -43,8 +44,8 @@ struct Settings: Equatable {
 
   init(decoding bytes: [UInt8]) throws(CBORError) {
     var reader = CBORReader(bytes)
-    try reader.array(exactly: 6)
-    guard try reader.uint() == 2 else { throw .unexpected("settings of version 2") }
+    let count = try reader.array(max: 7)
+    guard count >= 6, try reader.uint() == 2 else { throw .unexpected("settings of version 2") }
     rules = Rules()
     for _ in 0..<(try reader.array()) {
       try reader.array(exactly: 2)
@@ -59,6 +60,8 @@ struct Settings: Equatable {
       let name = try reader.text()
       adopted[name] = Verdict(rawValue: try reader.text())
     }
+    // Files that were attached before there was this rule do not say.
+    if count == 7 { rules.appliesWhenClosed = try reader.bool() }
   }
 }
 

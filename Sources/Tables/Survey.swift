@@ -57,6 +57,13 @@ struct Judge {
     "alembic_version", "flyway_schema_history", "__efmigrationshistory", "_litestream_seq", "_litestream_lock",
     "knex_migrations", "knex_migrations_lock", "z_metadata", "z_primarykey", "z_modelcache", "spatial_ref_sys",
   ]
+  /// Tables in which apps write down what was done to the schema: a new file whose tables are made but whose record of that is empty is
+  /// taken for an old one.
+  static let migrationRecords: Set<String> = [
+    "versions", "version", "schema_version", "migrations", "schema_migrations", "grdb_migrations", "room_master_table",
+    "django_migrations", "alembic_version", "flyway_schema_history", "__efmigrationshistory", "knex_migrations",
+    "infotable_v1",
+  ]
   private static let smells: Set<String> = [
     "session", "sessions", "token", "tokens", "secret", "secrets", "password", "passwords", "passwd", "credential",
     "credentials", "cookie", "cookies", "cache", "caches", "cached", "apikey", "apikeys", "oauth", "keychain", "login",
@@ -104,7 +111,10 @@ struct Judge {
           references: references(of: shape, rule), suspectedReferences: suspects(of: shape, rule, shapes)))
     }
     return Survey(
-      tables: reports, needsTemplate: try needsTemplate(Array(shapes.values), listed), rowsWithoutKey: withoutKey)
+      tables: reports,
+      needsTemplate: try needsTemplate(Array(shapes.values), listed)
+        + migrationRecords(reports.filter { $0.verdict == .local }.map(\.name)),
+      rowsWithoutKey: withoutKey)
   }
 
   /// Rules must name tables and columns that exist: a misspelt rule would silently not hold.
@@ -295,6 +305,13 @@ struct Judge {
       }
     }
     return out
+  }
+
+  private func migrationRecords(_ local: [String]) throws -> [String] {
+    try local.filter { name in
+      try Judge.migrationRecords.contains(name.lowercased())
+        && connection.first("SELECT 1 FROM main.\(quoted(name)) LIMIT 1") != nil
+    }.map { "\($0) holds what the app has done to its schema, and stays on each device" }
   }
 
   private func needsTemplate(_ shapes: [TableShape], _ listed: [ListedTable]) throws -> [String] {

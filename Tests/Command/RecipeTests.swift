@@ -109,7 +109,15 @@ import Testing
       guard let error = error as? CommandError else { return false }
       return error.code == "recipe-not-supported" && error.message.contains("line 2") && error.message.contains(key)
     }
-    #expect(throws: CommandError.self) { try rules("{\"v\":1,\"apply_when\":\"closed\"}") }
+  }
+
+  @Test("when rows are shown is said for the whole file, and survives being written down")
+  func applyWhen() throws {
+    let closed = try rules("{\"v\":1,\"apply_when\":\"closed\",\"tables\":{\"a\":\"local\"}}")
+    #expect(closed.appliesWhenClosed)
+    #expect(try rules(JSON(recipe: closed, name: "x").recipeText(ascii: false)) == closed)
+    #expect(try rules("{\"v\":1}").appliesWhenClosed == false)
+    #expect(throws: CommandError.self) { try rules("{\"v\":1,\"apply_when\":\"open\"}") }
   }
 
   @Test("a newer recipe is told as one")

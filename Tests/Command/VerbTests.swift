@@ -3,7 +3,7 @@ import Testing
 
 /// The verbs there are: a contract with scripts, and therefore written down once more here.
 let verbs = [
-  "init", "attach", "detach", "sync", "share", "invite", "join", "inbox", "card publish", "card list", "card pin",
+  "init", "attach", "detach", "sync", "run", "share", "invite", "join", "inbox", "card publish", "card list", "card pin",
   "device add", "device list", "device rename",
   "device revoke", "invites list", "invites revoke", "requests list", "requests approve", "requests deny", "status",
   "decide", "counts", "explain", "members list", "members role", "members remove", "leave", "key show", "key rotate",

@@ -58,7 +58,8 @@ enum Topics {
           "      \"refid\": { \"by\": \"reftype\", \"to\": { \"Asset\": \"assets\", \"Stock\": \"stock\" }, \"none\": [-1, 0] } } },",
           "    \"currencies\": { \"lookup\": true, \"dedup\": [\"name\"], \"prefer\": \"is_system\" },",
           "    \"book\": \"singleton\",",
-          "    \"settings\": \"local\" } }",
+          "    \"settings\": \"local\" },",
+          "  \"apply_when\": \"closed\" }",
         ]),
         .terms([
           Term("v", "the version of this format: 1"), Term("name", "for people"),
@@ -66,6 +67,10 @@ enum Topics {
             "tables",
             "by name: an object with the keys below; or \"local\", which keeps the table on this device; or \"singleton\": the "
               + "table has one row, the same everywhere"),
+          Term(
+            "apply_when",
+            "\"closed\": others' rows are shown only while no app has the file open; for apps that hold it in memory and save all of it. "
+              + "Start such an app with \"latchkey run\""),
           Term(
             "identity",
             "what makes rows of two devices the same: \"primaryKey\", a list of columns, or \"generated\" (only the row that "

@@ -57,7 +57,7 @@ private struct RecipeReader {
 
   /// Part of the format, and not of this version.
   private static let later: Set<String> = [
-    "attribute", "together", "unit", "additive", "apply_when",
+    "attribute", "together", "unit", "additive",
   ]
 
   func rules(_ json: JSON) throws(CommandError) -> Rules {
@@ -84,6 +84,9 @@ private struct RecipeReader {
         for table in try object(member.value, "\"tables\"", line: member.line) {
           rules.tables[table.name] = try tableRules(table)
         }
+      case "apply_when":
+        guard member.value.text == "closed" else { throw mistake(member.line, "\"apply_when\" is \"closed\"") }
+        rules.appliesWhenClosed = true
       default: throw unknown(member, in: "a recipe")
       }
     }

@@ -11,6 +11,7 @@ extension JSON {
         name: "tables",
         value: .object(
           rules.tables.sorted { $0.key < $1.key }.map { Member(name: $0.key, value: JSON(rules: $0.value)) })))
+    if rules.appliesWhenClosed { members.append(Member(name: "apply_when", value: "closed")) }
     self = .object(members)
   }
 

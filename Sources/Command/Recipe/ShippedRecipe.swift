@@ -26,7 +26,8 @@ struct ShippedRecipe: Sendable {
           "budget_amounts": { "references": { "budget_guid": { "to": "budgets", "on_delete": "cascade" },
                                               "account_guid": { "to": "accounts", "on_delete": "cascade" } } },
           "taxtable_entries": { "references": { "taxtable": { "to": "taxtables", "on_delete": "cascade" },
-                                                "account": "accounts" } } } }
+                                                "account": "accounts" } } },
+        "apply_when": "closed" }
       """)
 
   private static let grocy = ShippedRecipe(

@@ -22,6 +22,21 @@ struct Interrupt {
   /// Whether a person is being asked something.
   static let isAsking = Atomic(false)
 
+  /// The process that has its turn instead of this one; 0 if there is none. A terminal sends Ctrl-C to both: whether to end is
+  /// then that process's affair, and this one goes on when it ends. Other signals are handed on to it.
+  static let foreground = Atomic<pid_t>(0)
+
+  /// The signals that a process started from here should get as if this one had not taken them.
+  static func defaults() -> sigset_t {
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, SIGPIPE)
+    for number in taken.withLock({ $0 }) { sigaddset(&set, number) }
+    return set
+  }
+
+  private static let taken = Mutex<[Int32]>([])
+
   /// - Parameters:
   ///   - cancel: asks the work to stop.
   ///   - end: answers, and ends the process.
@@ -33,9 +48,15 @@ struct Interrupt {
     sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
       // Who started us with the signal ignored (nohup, a shell's background job) wants it so.
       if Interrupt.ignore(number) { return nil }
+      Interrupt.taken.withLock { $0.append(number) }
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       nonisolated(unsafe) var isSecond = false  // Only touched on the serial queue.
       source.setEventHandler {
+        let app = Interrupt.foreground.load(ordering: .relaxed)
+        if app > 0 {
+          if number != SIGINT { kill(app, number) }
+          return
+        }
         if isSecond || Interrupt.isAsking.load(ordering: .relaxed) { end() }
         isSecond = true
         cancel()

@@ -64,7 +64,7 @@ extension Verbs {
     return number
   }
 
-  private static func answer(_ report: SyncReport, _ path: String?) -> Outcome {
+  static func answer(_ report: SyncReport, _ path: String?) -> Outcome {
     let counts =
       "\(report.sent) sent, \(report.received) received, \(report.waiting) waiting"
       + (report.parked > 0 ? ", \(report.parked) parked" : "")
@@ -102,7 +102,7 @@ extension Verbs {
     return outcome
   }
 
-  private static func json(_ report: SyncReport) -> JSON {
+  static func json(_ report: SyncReport) -> JSON {
     [
       "sent": .count(report.sent), "received": .count(report.received), "waiting": .count(report.waiting),
       "parked": .count(report.parked),
