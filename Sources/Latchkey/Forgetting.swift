@@ -45,6 +45,7 @@ extension Home {
       judged = [:]
       try keyring.destroy()
       removeFile(directory + "/databases")
+      forgetTurns()
       return ForgetReport(detached: detached, left: left)
     } catch { throw LatchkeyError(error) }
   }

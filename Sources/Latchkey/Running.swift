@@ -74,6 +74,13 @@ extension Home {
     return (turn, nil)
   }
 
+  /// Removes what the turns were taken on.
+  func forgetTurns() {
+    let folder = directory + "/turns"
+    for name in names(in: folder) { unlink("\(folder)/\(name)") }
+    rmdir(folder)
+  }
+
   private func openTurn(_ path: String) throws -> Int32 {
     let folder = directory + "/turns"
     mkdir(folder, 0o700)

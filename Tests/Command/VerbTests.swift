@@ -3,7 +3,8 @@ import Testing
 
 /// The verbs there are: a contract with scripts, and therefore written down once more here.
 let verbs = [
-  "init", "attach", "detach", "sync", "run", "share", "invite", "join", "inbox", "card publish", "card list", "card pin",
+  "init", "attach", "detach", "sync", "run", "share", "invite", "join", "inbox", "card publish", "card list",
+  "card pin",
   "device add", "device list", "device rename",
   "device revoke", "invites list", "invites revoke", "requests list", "requests approve", "requests deny", "status",
   "decide", "counts", "explain", "members list", "members role", "members remove", "leave", "key show", "key rotate",
@@ -28,6 +29,8 @@ let verbs = [
   @Test("the option --json is seen wherever it stands and whatever else is wrong", arguments: verbs)
   func misplaced(verb: String) throws {
     for line in ["--json \(verb) a b c d e", "\(verb) --home --json", "--json=1 \(verb) --json", "\(verb)x --json"] {
+      // An app may be given any arguments.
+      if line == "--json run a b c d e" { continue }
       let result = try Program.run("latchkey \(line)", in: Folder())
       #expect(result.exit == 64, "\(line)")
       #expect(try !Reply(result).ok, "\(line)")

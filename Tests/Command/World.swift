@@ -63,7 +63,10 @@ final class World {
 
   /// Runs the command with `--json` and `--no-input`, and nothing on standard input.
   func ask(_ arguments: String) throws -> (reply: Reply, exit: Int32) {
-    let result = try Program.run("latchkey \(arguments) --json --no-input < /dev/null", in: folder)
+    // What follows two hyphens is an app's.
+    let parts = arguments.components(separatedBy: " -- ")
+    let line = ([parts[0] + " --json --no-input"] + parts.dropFirst()).joined(separator: " -- ")
+    let result = try Program.run("latchkey \(line) < /dev/null", in: folder)
     written += result.output + result.error
     return (try Reply(result), result.exit)
   }
