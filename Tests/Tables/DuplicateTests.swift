@@ -24,7 +24,7 @@ struct DuplicateTests {
   private func devices() throws -> [Device] { try (1...3).map { try Device($0, schema, rules: rules) } }
 
   @Test(
-    "the same key on two devices is one row on all, what refers to either refers to it, and sums are what they were")
+    "case 40: the same key on two devices is one row on all, what refers to either refers to it, and sums are what they were")
   func merged() throws {
     let all = try devices()
     let (a, b) = (all[0], all[1])
@@ -250,7 +250,8 @@ struct DuplicateTests {
   }
 
   @Test(
-    "whatever the order of arrival, every device shows what the records amount to, newcomers too", arguments: 1...60)
+    "case 40c: whatever the order in which duplicates arrive, every device shows what the records amount to, newcomers too",
+    arguments: 1...60)
   func order(seed: UInt64) throws {
     var random = SeededGenerator(seed)
     let all = try devices()
