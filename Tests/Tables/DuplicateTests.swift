@@ -24,7 +24,8 @@ struct DuplicateTests {
   private func devices() throws -> [Device] { try (1...3).map { try Device($0, schema, rules: rules) } }
 
   @Test(
-    "case 40: the same key on two devices is one row on all, what refers to either refers to it, and sums are what they were")
+    "case 40: the same key on two devices is one row on all, what refers to either refers to it, and sums are what they were"
+  )
   func merged() throws {
     let all = try devices()
     let (a, b) = (all[0], all[1])
