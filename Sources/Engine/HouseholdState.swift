@@ -175,10 +175,15 @@ public struct HouseholdState: Sendable {
   /// Whether others went on in an epoch whose key this device was not given, and none of them was heard in its own. So ends who was let in by
   /// somebody who had no right to by then, as the others see it: from here that cannot be judged.
   var isLeftBehind: Bool {
-    guard roster.role(of: log.origin.device) != nil else { return false }
+    guard roster.role(of: log.origin.device) != nil, roster.state.devices.count > 1 else { return false }
+    let ends = roster.state.epochEnds
     let isShutOut = roster.entries.contains { entry in
-      guard case .next(let next) = entry.operation, next.form == .moved else { return false }
-      return entry.origin.device != log.origin.device && ring.keys[entry.hash] == nil
+      guard case .next(let next) = entry.operation, next.form == .moved, ring.keys[entry.hash] == nil else {
+        return false
+      }
+      // Only what counts: anybody who once had a key can lay down another.
+      return entry.origin.device != log.origin.device
+        && (ends.contains(entry.hash) || roster.isBefore(entry.hash, epoch))
     }
     return isShutOut
       && !belief.authors.contains { $0.key != log.origin && $0.value.places[epoch]?.counter ?? 0 > 0 }

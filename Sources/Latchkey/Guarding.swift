@@ -139,13 +139,7 @@ extension Home {
   private func zoneStates(
     of records: [(table: String, record: RecordName)], _ replica: Replica
   ) async throws -> (String, RecordName) -> RecordState {
-    let history = try await history(of: replica)
-    guard history.isComplete else {
-      throw LatchkeyError(
-        .store, "history-incomplete",
-        "The store does not show all that was written in this zone, so what its rows were is not certain. Nothing was changed.",
-        next: ["latchkey sync", "latchkey fsck"])
-    }
+    let history = try await wholeHistory(of: replica)
     let states = try history.states(of: Set(records.map { ZoneHistory.RecordKey($0.table, $0.record) }))
     return { table, record in states[ZoneHistory.RecordKey(table, record)] ?? .empty }
   }

@@ -76,7 +76,8 @@ extension Home {
       case .finish(let report):
         history.isComplete = report.findings.allSatisfy {
           switch $0 {
-          case .notAuthorised, .divergence: true
+          // What somebody wrote who is not in, or had no right to, counts for nobody.
+          case .notAuthorised, .unknownAuthor, .divergence: true
           default: false
           }
         }
@@ -111,6 +112,18 @@ extension Home {
   func history(of replica: Replica) async throws -> ZoneHistory {
     let membership = try membership(of: replica.binding.household)
     return try await history(replica.binding.zone, membership, try await openStore(of: membership))
+  }
+
+  /// The same, for what may be written of it: what was held back would be missing in what is put back.
+  func wholeHistory(of replica: Replica) async throws -> ZoneHistory {
+    let history = try await history(of: replica)
+    guard history.isComplete else {
+      throw LatchkeyError(
+        .store, "history-incomplete",
+        "The store does not show all that was written in this zone, so what its rows were is not certain. Nothing was changed.",
+        next: ["latchkey sync", "latchkey fsck"])
+    }
+    return history
   }
 
   /// Whoever writes for everybody must be allowed to.

@@ -30,7 +30,7 @@ extension Home {
       // What was deleted since the last sync is in the trash once it has been stamped.
       let lacking = try replica.lackingValues(toRestore: entries)
       if !lacking.isEmpty {
-        let history = try await history(of: replica)
+        let history = try await wholeHistory(of: replica)
         let wanted = Set(lacking.map { ZoneHistory.RecordKey($0.table, $0.record) })
         let states = try history.states(of: wanted) { $0.register != .tombstone }
         try replica.transaction {

@@ -28,13 +28,7 @@ extension Home {
       func isTheirs(_ stamp: Stamp) -> Bool {
         devices.contains(stamp.origin.device) && (since.map { stamp.hlc.milliseconds >= $0 } ?? true)
       }
-      let history = try await history(of: replica)
-      guard history.isComplete else {
-        throw LatchkeyError(
-          .store, "history-incomplete",
-          "The store does not show all that was written in this zone, so what was there before is not certain. Nothing was changed.",
-          next: ["latchkey sync", "latchkey fsck"])
-      }
+      let history = try await wholeHistory(of: replica)
       // Only what they wrote to is held in memory.
       var touched: [ZoneHistory.RecordKey: (table: String, record: RecordName)] = [:]
       var order: [ZoneHistory.RecordKey] = []
